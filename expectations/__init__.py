@@ -1,0 +1,1 @@
+"""Great Expectations suites: integrity and coverage, and the custom expectations they are made of."""

@@ -1,0 +1,1 @@
+"""What every job shares: settings, session, tables, run records, errors, progress, the command line."""

@@ -1,0 +1,1 @@
+"""Annotators: what one pass over the text computes for each document."""

@@ -27,7 +27,10 @@ class Column:
     @cached_property
     def data_type(self) -> DataType:
         """The Spark type of the column."""
-        return StructType.fromDDL(f"`{self.name}` {self.sql_type}")[0].dataType
+        schema = StructType.fromDDL(f"`{self.name}` {self.sql_type}")
+        if not isinstance(schema, StructType):
+            raise TypeError(f"'{self.sql_type}' is not the type of a column")
+        return schema.fields[0].dataType
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,7 @@ class Contract:
 
     def struct_type(self) -> StructType:
         """The schema that a frame for this table has."""
-        return StructType(
-            [StructField(c.name, c.data_type, c.nullable, {"comment": c.comment}) for c in self.columns]
-        )
+        return StructType([StructField(c.name, c.data_type, c.nullable, {"comment": c.comment}) for c in self.columns])
 
     def differences(self, schema: StructType) -> list[str]:
         """Everything in which ``schema`` differs from the contract, one sentence each; empty if nothing does.
@@ -78,9 +79,7 @@ class Contract:
                 rows.append(f"column '{column.name}' ({column.sql_type}) is missing")
             elif _shape(found[column.name].dataType) != _shape(column.data_type):
                 is_type = found[column.name].dataType.simpleString()
-                rows.append(
-                    f"column '{column.name}' is {is_type}, should be {column.data_type.simpleString()}"
-                )
+                rows.append(f"column '{column.name}' is {is_type}, should be {column.data_type.simpleString()}")
         for name, entry in found.items():
             if name in self.column_names or (self.open_ended and isinstance(entry.dataType, StructType)):
                 continue
@@ -116,9 +115,7 @@ class Contract:
         }
         written = ", ".join(f"{_literal(k)} = {_literal(v)}" for k, v in settings.items())
         partitioned = (
-            f"\nPARTITIONED BY ({', '.join(f'`{c}`' for c in self.partitioned_by)})"
-            if self.partitioned_by
-            else ""
+            f"\nPARTITIONED BY ({', '.join(f'`{c}`' for c in self.partitioned_by)})" if self.partitioned_by else ""
         )
         return (
             f"CREATE TABLE IF NOT EXISTS {identifier} (\n  {columns}\n)\nUSING DELTA{partitioned}\n"

@@ -6,9 +6,7 @@ from schemas.contract import Column, Contract
 
 NAME_PATTERN = "[A-Za-z_][A-Za-z0-9_]*"
 
-_BATCH = Column(
-    "batch", "STRING", "What arrived together (a day, a delivery): increments and back-fills go by it"
-)
+_BATCH = Column("batch", "STRING", "What arrived together (a day, a delivery): increments and back-fills go by it")
 _DOC_ID = Column("doc_id", "STRING", "Identity of the document, unique over the table")
 _SOURCE = Column("source", "STRING", "Name of the source, as in the settings")
 
@@ -52,7 +50,7 @@ DOCUMENTS = Contract(
         "hash": "length(text_sha256) = 32",
         "id": "doc_id <> ''",
     },
-    statistics=("doc_id", "source", "bytes", "characters", "batch", "ingest_run"),
+    statistics=("doc_id", "source", "bytes", "characters", "ingest_run"),
 )
 
 REJECTS = Contract(
@@ -67,9 +65,7 @@ REJECTS = Contract(
         Column("part", "INT", "0, or the number of the document within the record where it holds several"),
         _SOURCE,
         Column("doc_id", "STRING", "The record's id, where it has a readable one", nullable=True),
-        Column(
-            "reason", "STRING", "bad_json, text_missing, text_not_string, text_too_long, bad_encoding ..."
-        ),
+        Column("reason", "STRING", "bad_json, text_missing, text_not_string, text_too_long, bad_encoding ..."),
         Column("detail", "STRING", "What exactly was wrong, for a person"),
         Column("raw", "STRING", "The record as read, cut to the setting ingest raw_characters"),
         Column("raw_sha256", "BINARY", "SHA-256 of the whole raw record"),
@@ -87,13 +83,11 @@ ANNOTATIONS = Contract(
     partitioned_by=("batch",),
     columns=(
         _DOC_ID,
-        Column(
-            "text_sha256", "BINARY", "SHA-256 of the text that was annotated, so that stale rows are noticed"
-        ),
+        Column("text_sha256", "BINARY", "SHA-256 of the text that was annotated, so that stale rows are noticed"),
         _BATCH,
     ),
     checks={"hash": "length(text_sha256) = 32"},
-    statistics=("doc_id", "batch"),
+    statistics=("doc_id",),
     open_ended=True,
 )
 
@@ -145,9 +139,7 @@ SELECTION = Contract(
     columns=(
         _DOC_ID,
         _SOURCE,
-        Column(
-            "tokens", "BIGINT", "Tokens by the tokens annotator; NULL where it did not run", nullable=True
-        ),
+        Column("tokens", "BIGINT", "Tokens by the tokens annotator; NULL where it did not run", nullable=True),
         Column("characters", "BIGINT", "Length of the text in code points"),
         Column("bytes", "BIGINT", "Length of the text in UTF-8 bytes"),
         Column("language", "STRING", "Language as the supplier gave it", nullable=True),
@@ -155,9 +147,7 @@ SELECTION = Contract(
         Column("step", "STRING", "The first step that drops it", nullable=True),
         Column("reason", "STRING", "That step's reason", nullable=True),
         Column("kept_id", "STRING", "For duplicates: the document kept instead", nullable=True),
-        Column(
-            "group_size", "BIGINT", "Size of its duplicate group, itself included; 1 if it has no duplicate"
-        ),
+        Column("group_size", "BIGINT", "Size of its duplicate group, itself included; 1 if it has no duplicate"),
         Column("documents_version", "BIGINT", "Version of the documents table that was decided on"),
         Column("run_id", "STRING", "Run that wrote the row"),
         Column("policy", "STRING", "Set of decisions"),
@@ -187,9 +177,7 @@ RUNS = Contract(
         Column("code_version", "STRING", "Version of Corpus Weir"),
         Column("settings", "STRING", "The settings that this job depends on, as JSON"),
         Column("settings_sha256", "STRING", "SHA-256 of these settings"),
-        Column(
-            "inputs", "ARRAY<STRUCT<name: STRING, version: BIGINT>>", "Input tables and the versions read"
-        ),
+        Column("inputs", "ARRAY<STRUCT<name: STRING, version: BIGINT>>", "Input tables and the versions read"),
         Column("outputs", "ARRAY<STRUCT<name: STRING, version: BIGINT, rows: BIGINT>>", "Tables written"),
         Column("counts", f"ARRAY<{_COUNT}>", "Documents, tokens and bytes by source, outcome and reason"),
         Column("documents_in", "BIGINT", "Documents or records that went in", nullable=True),
@@ -248,8 +236,7 @@ VALIDATIONS = Contract(
 )
 
 CONTRACTS: dict[str, Contract] = {
-    contract.name: contract
-    for contract in (DOCUMENTS, REJECTS, ANNOTATIONS, DECISIONS, SELECTION, RUNS, VALIDATIONS)
+    contract.name: contract for contract in (DOCUMENTS, REJECTS, ANNOTATIONS, DECISIONS, SELECTION, RUNS, VALIDATIONS)
 }
 """All contracts by table name. Annotation tables of later passes (``annotations_*``) share the annotations contract."""
 

@@ -1,0 +1,184 @@
+"""exact_dedup: of documents whose normalised text is equal, one survives; empty ones are dropped as ``empty``.
+
+Tables: reads ``documents`` (text only if the key was not annotated), ``annotations``, ``decisions``; writes its slice
+of ``decisions``.
+
+Deterministic: the key is SHA-256 of the text after a named normalisation, the survivor is the best by the survivor
+rule, which is a total order. Empty texts are not duplicates of each other.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if __name__ == "__main__":  # run by spark-submit: this folder must not come before the standard library (`select`)
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from jobs.deciding.step import Candidates, decide, decisions_of, step_inputs
+from jobs.deciding.survivor import annotators_in, rank_order
+from jobs.runtime.errors import SettingsError
+from jobs.runtime.job import Context, Job, Outcome
+from jobs.runtime.models import NAME, SettingsModel, SourceSettings
+from udfs.text_keys import norm_v1_key_batches
+
+if TYPE_CHECKING:
+    from jobs.settings import Settings
+
+
+class ExactDedupSettings(SettingsModel):
+    """Settings of one exact_dedup step."""
+
+    kind: Literal["exact_dedup"] = Field("exact_dedup", description="Which decider")
+    name: str = Field("exact_dedup", pattern=NAME, description="Name of the step")
+    normalisation: Literal["none", "norm_v1"] = Field("norm_v1", description="What is done to the text before hashing")
+    keep: Literal["best", "none"] = Field("best", description="best: the survivor stays; none: every copy is dropped")
+    fields: list[str] = Field(
+        default_factory=lambda: ["text"],
+        min_length=1,
+        description="What the key is made of: text, documents columns (url), attributes (attributes.title)",
+    )
+    empty: Literal["drop", "keep"] = Field("drop", description="Documents with an empty key: drop as `empty`, or keep")
+
+
+def exact_duplicates(
+    keyed: DataFrame,
+    details: DataFrame,
+    settings: ExactDedupSettings,
+    survivor: Sequence[str],
+    sources: Mapping[str, SourceSettings],
+) -> DataFrame:
+    """Decisions about exact duplicates and empty documents.
+
+    Args:
+        keyed: ``doc_id``, ``key`` (binary; NULL: empty): one row per document.
+        details: ``doc_id``, ``source``, ``batch`` and what the survivor rule names.
+        settings: Of the step.
+        survivor: The survivor rule.
+        sources: The source registry.
+
+    Only documents whose key occurs twice or more, and empty ones, meet their details: on a corpus with few duplicates
+    the wide join is small. A key of a million copies is one sorted run, linear.
+    """
+    method = f"sha256:{settings.normalisation}"
+    repeated = keyed.where(F.col("key").isNotNull()).groupBy("key").agg(F.count(F.lit(1)).alias("group_size"))
+    repeated = repeated.where(F.col("group_size") > 1)
+    members = keyed.join(repeated, ["key"]).join(details, ["doc_id"])
+    order = rank_order(details, survivor, sources)
+    window = Window.partitionBy("key").orderBy(*order)
+    ranked = members.withColumn("place", F.row_number().over(window)).withColumn("best", F.first("doc_id").over(window))
+    dropped = ranked if settings.keep == "none" else ranked.where(F.col("place") > 1)
+    decisions = decisions_of(
+        dropped,
+        reason=F.lit("exact_duplicate"),
+        method=method,
+        kept_id=None if settings.keep == "none" else F.col("best"),
+        similarity=F.lit(1.0),
+        group_size=F.col("group_size"),
+    )
+    if settings.empty == "keep":
+        return decisions
+    empty = keyed.where(F.col("key").isNull()).join(details, ["doc_id"])
+    return decisions.unionByName(decisions_of(empty, reason=F.lit("empty"), method=method))
+
+
+def keys(candidates: Candidates, settings: ExactDedupSettings) -> DataFrame:
+    """``doc_id`` and ``key`` of every candidate, by the cheapest way there is.
+
+    ``none`` over the text is the hash that ingest stored; ``norm_v1`` is read where annotate has written it; else the
+    text is read and hashed.
+    """
+    if settings.fields == ["text"]:
+        if settings.normalisation == "none":
+            key = F.when(F.col("bytes") > 0, F.col("text_sha256"))
+            return candidates.documents.select("doc_id", key.alias("key"))
+        if "exact_key" in candidates.has:
+            return candidates.annotation("exact_key").select("doc_id", F.col("exact_key.key").alias("key"))
+        texts = candidates.with_text.select("doc_id", "text")
+        return texts.mapInArrow(norm_v1_key_batches, "doc_id STRING, key BINARY")  # type: ignore[arg-type]
+    return _field_keys(candidates, settings)
+
+
+def _field_keys(candidates: Candidates, settings: ExactDedupSettings) -> DataFrame:
+    """A key over several fields: each is marked as given or NULL and closed by its length, so none runs into the next.
+
+    ``("ab", "c")`` and ``("a", "bc")``, ``("a", NULL)`` and ``("a", "")`` have different keys.
+    """
+    frame = candidates.with_text
+    parts: list[Column] = []
+    for field in settings.fields:
+        column = _field(frame, field)
+        if settings.normalisation == "norm_v1":
+            from udfs.text_keys import norm_v1_column
+
+            column = norm_v1_column(column)
+        parts.append(
+            F.when(column.isNull(), F.lit("-")).otherwise(
+                F.concat(F.lit("="), F.octet_length(column).cast("string"), F.lit(":"), column)
+            )
+        )
+        if field == settings.fields[0]:
+            nothing = column.isNull() | (column == "")
+        else:
+            nothing = nothing & (column.isNull() | (column == ""))
+    digest = F.unhex(F.sha2(F.concat(*parts), 256))
+    key = F.when(~nothing, digest) if settings.empty == "drop" else digest
+    return frame.select("doc_id", key.alias("key"))
+
+
+def _field(frame: DataFrame, field: str) -> Column:
+    if field.startswith("attributes."):
+        return F.try_element_at(F.col("attributes"), F.lit(field.removeprefix("attributes.")))
+    if field not in frame.columns:
+        raise SettingsError(
+            f"exact_dedup: fields names '{field}', which documents don't have; use text, attributes.NAME or one of "
+            f"{', '.join(sorted(set(frame.columns) - {'attributes', 'notes', 'text_sha256'}))}"
+        )
+    return F.col(field).cast("string")
+
+
+def run(context: Context) -> Outcome:
+    """Decide for the step that the context names."""
+    settings = context.settings
+    step: ExactDedupSettings = settings.step(context.step)
+
+    def decider(candidates: Candidates) -> DataFrame:
+        needed = sorted(annotators_in(settings.survivor))
+        details = candidates.annotated(needed) if needed else candidates.documents
+        return exact_duplicates(keys(candidates, step), details, step, settings.survivor, settings.sources)
+
+    return decide(context, decider)
+
+
+def _depends_on(settings: Settings, step: str) -> Mapping[str, Any]:
+    return {
+        "decide": settings.step(step).model_dump(mode="json"),
+        "before": settings.steps_before(step),
+        "survivor": list(settings.survivor),
+        "priorities": {name: s.priority for name, s in settings.sources.items()},
+        "annotators": {
+            k: v for k, v in settings.annotator_identities().items() if k in annotators_in(settings.survivor)
+        },
+    }
+
+
+JOB = Job(
+    name="exact-dedup",
+    summary="decide: one survivor per normalised text; empty texts",
+    inputs=step_inputs,
+    depends_on=_depends_on,
+    run=run,
+    steps=lambda settings: settings.steps_of("exact_dedup"),
+)
+
+if __name__ == "__main__":
+    from jobs.runtime.cli import run_script
+
+    sys.exit(run_script("exact-dedup"))

@@ -1,0 +1,1 @@
+"""Parts of the ingest job: finding files, reading records, giving ids."""

@@ -1,0 +1,128 @@
+"""Turns what Spark and Delta throw into errors that say what to do.
+
+On the pinned Delta, conflicts arrive as plain ``Py4JJavaError`` (classic) or ``UnknownException`` (Connect), not as
+the classes of ``delta.exceptions``: so they are recognised by the error condition in the text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from jobs.runtime.errors import (
+    InputContractError,
+    NotPermitted,
+    RetryLater,
+    ScratchFull,
+    TableMissing,
+    UnreadableInput,
+    WeirError,
+)
+
+_CONFLICT = re.compile(
+    r"DELTA_CONCURRENT_[A-Z_]+|DELTA_PROTOCOL_CHANGED|DELTA_METADATA_CHANGED|"
+    r"\b(?:Concurrent(?:Append|Write|DeleteRead|DeleteDelete|Transaction)|MetadataChanged|ProtocolChanged)Exception|"
+    r"DELTA_TABLE_ALREADY_EXISTS|DELTA_PATH_EXISTS|TABLE_OR_VIEW_ALREADY_EXISTS"
+)
+_DAMAGED = re.compile(
+    r"EOFException|ZipException|incorrect header check|invalid (?:block|stored block|distance|bit length)|"
+    r"ChecksumException|invalid stream|crc error|not a Parquet file|is not a Parquet|CORRUPT|Stream is corrupted|"
+    r"Unknown frame descriptor|Data corruption detected|unexpected end of stream|bad block header|"
+    r"FAILED_READ_FILE\.(?!FILE_NOT_EXIST)|CANNOT_READ_FILE_FOOTER|corrupt",
+    re.IGNORECASE,
+)
+_FILE = re.compile(r"(?:file|s3a?|gs|abfss?|hdfs|dbfs|wasbs?):/[^\s'\"\])},]+")
+
+
+def conflict_of(error: BaseException) -> str | None:
+    """The name of Delta's conflict if the error is one, else None."""
+    match = _CONFLICT.search(_text_of(error))
+    return match.group(0) if match else None
+
+
+def translate(error: BaseException, doing: str) -> BaseException:
+    """The error as one of ours where its cause is known, else the error itself.
+
+    Args:
+        error: What was thrown.
+        doing: What was being done, for the message ("writing table 'documents'").
+    """
+    if isinstance(error, WeirError):
+        return error
+    text = _text_of(error)
+    conflict = conflict_of(error)
+    if conflict:
+        return RetryLater(
+            f"{doing}: another run changed the same table at the same time ({conflict}). "
+            "Nothing of this run was written there; run it again with the same run id."
+        )
+    if "No space left on device" in text or "DiskErrorException" in text or "ENOSPC" in text:
+        return ScratchFull(
+            f"{doing}: the disk is full. Free space, or name another place with the settings spark.scratch "
+            "(intermediate data), spark.conf 'spark.local.dir' (shuffles) or warehouse (tables); "
+            "then run it again with the same run id."
+        )
+    if "Permission denied" in text or "AccessControlException" in text or "AccessDenied" in text:
+        return NotPermitted(
+            f"{doing}: no permission{_file_in(text)}",
+            remedy="Give this user the right to read the inputs and to write the warehouse and the scratch folder.",
+        )
+    ours = re.search(r"WeirInputError:\s*([^\n]+)", text)
+    if ours:
+        return InputContractError(ours.group(1))
+    if _DAMAGED.search(text):
+        return UnreadableInput(
+            f"{doing}: a file is damaged or cut short{_file_in(text)}",
+            [_first_line_with(_DAMAGED, text)],
+            "Fetch the file again, or take it out of the setting 'paths'. Nothing was written.",
+        )
+    if "FILE_NOT_EXIST" in text or "FileNotFoundException" in text or "PATH_NOT_FOUND" in text:
+        return UnreadableInput(f"{doing}: a file is gone{_file_in(text)}", remedy="Nothing was written; run it again.")
+    if re.search(r"DELTA_(?:CANNOT_TIME_TRAVEL|VERSION|LOG_FILE_NOT_FOUND|TRUNCATED_TRANSACTION_LOG)", text):
+        return TableMissing(
+            f"{doing}: the version is no longer there (VACUUM or log clean-up)", remedy="Use a new run id."
+        )
+    violated = re.search(r"CHECK constraint (\S+) \(([^\n]*)\) violated[^\n]*((?:\n - [^\n]*){0,8})", text)
+    if violated:
+        return InputContractError(
+            f"{doing}: a row breaks the table's constraint {violated.group(1)}: {violated.group(2)}",
+            [line.strip(" -") for line in violated.group(3).strip().splitlines()],
+        )
+    return error
+
+
+def reason_of(error: BaseException) -> str:
+    """One line that says why an unexpected error happened, without the JVM's stack."""
+    text = _text_of(error).strip()
+    python = re.findall(r"^(?:[A-Za-z_][\w.]*(?:Error|Exception)): .*$", text, re.MULTILINE)
+    if "PythonException" in text and python:
+        return python[-1]
+    first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    cause = re.search(r"^: (.+)$", text, re.MULTILINE)
+    if first.startswith("An error occurred while calling") and cause:
+        first = cause.group(1)
+    return f"{type(error).__name__}: {first}" if type(error).__name__ not in first else first
+
+
+def _text_of(error: BaseException) -> str:
+    parts = [str(error)]
+    java = getattr(error, "java_exception", None)
+    if java is not None:
+        parts.append(str(java.toString()))
+        cause = java.getCause()
+        depth = 0
+        while cause is not None and depth < 8:
+            parts.append(str(cause.toString()))
+            cause, depth = cause.getCause(), depth + 1
+    stack = getattr(error, "_stackTrace", None) or getattr(error, "_stacktrace", None)
+    if isinstance(stack, str):
+        parts.append(stack)
+    return "\n".join(parts)
+
+
+def _file_in(text: str) -> str:
+    match = _FILE.search(text)
+    return f": {match.group(0).rstrip('.')}" if match else ""
+
+
+def _first_line_with(pattern: re.Pattern[str], text: str) -> str:
+    return next((line.strip()[:300] for line in text.splitlines() if pattern.search(line)), "")

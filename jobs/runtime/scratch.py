@@ -1,0 +1,74 @@
+"""``materialize``: the one seam where a frame's lineage is broken, and the scratch data that this leaves behind.
+
+Parquet files by default; Delta tables where only a catalog is writable. Everything of a run lies under one folder that
+is removed when the job ends, and before a killed run is started again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.runtime.failures import translate
+from jobs.runtime.session import delete_folder
+from jobs.runtime.tables import TableRef, is_catalog
+
+
+@dataclass
+class Scratch:
+    """Intermediate data of one job of one run."""
+
+    spark: SparkSession
+    warehouse: str
+    run_id: str
+    job: str
+    location: str | None = None
+    file_format: str = "parquet"
+    _tables: list[TableRef] = field(default_factory=list)
+
+    @property
+    def folder(self) -> str:
+        """The run's folder (path or URI) of intermediate data."""
+        safe = re.sub(r"[^A-Za-z0-9_.\-]", "_", f"{self.run_id}-{self.job}")
+        # Two run ids may become equal when made safe for a file name: a hash keeps them apart.
+        unique = hashlib.sha256(f"{self.run_id}\0{self.job}".encode()).hexdigest()[:8]
+        root = self.location or self.warehouse
+        return TableRef.in_warehouse(root, f"scratch/{safe}-{unique}").address
+
+    @property
+    def in_catalog(self) -> bool:
+        """Whether scratch data must go into tables of the catalog."""
+        return is_catalog(self.location or self.warehouse)
+
+    def materialize(self, frame: DataFrame, name: str) -> DataFrame:
+        """Compute a frame once, store it, and give back a frame that reads the stored rows.
+
+        Raises:
+            ScratchFull, NotPermitted: if it can't be written.
+        """
+        try:
+            if self.in_catalog:
+                unique = hashlib.sha256(f"{self.run_id}\0{self.job}\0{name}".encode()).hexdigest()[:16]
+                ref = TableRef.in_warehouse(self.location or self.warehouse, f"scratch_{unique}")
+                frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(ref.address)
+                self._tables.append(ref)
+                return self.spark.table(ref.address)
+            target = f"{self.folder}/{name}"
+            frame.write.format(self.file_format).mode("overwrite").save(target)
+            return self.spark.read.format(self.file_format).load(target)
+        except PySparkException as error:
+            raise translate(error, f"writing scratch data '{name}' ({self.folder})") from None
+        except Exception as error:
+            raise translate(error, f"writing scratch data '{name}' ({self.folder})") from error
+
+    def clean(self) -> None:
+        """Remove everything that this job of this run has left."""
+        for ref in self._tables:
+            self.spark.sql(f"DROP TABLE IF EXISTS {ref.identifier}")
+        self._tables.clear()
+        if not self.in_catalog:
+            delete_folder(self.spark, self.folder)

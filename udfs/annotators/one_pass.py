@@ -1,0 +1,52 @@
+"""The one pass over the text: every annotator's kernel on the same Arrow batch, text read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from udfs.annotators.base import AnnotatorSettings
+from udfs.annotators.registry import ANNOTATORS
+
+CARRIED = ("doc_id", "text_sha256", "batch")
+"""Columns that go through unchanged, so that an annotation can be joined and be known as stale."""
+
+
+def one_pass(
+    wanted: Sequence[tuple[str, AnnotatorSettings]],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For ``mapInArrow``: batches of (doc_id, text_sha256, batch, text) to the carried columns and a struct per annotator.
+
+    Kernels are opened once per task. Each struct ends in ``version``, the annotator's identity.
+
+    Args:
+        wanted: Column name and settings of each annotator.
+    """
+    identities = {name: ANNOTATORS[settings.kind].identity(settings) for name, settings in wanted}
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        kernels = [(name, ANNOTATORS[settings.kind].open(settings)) for name, settings in wanted]
+        for batch in batches:
+            texts = batch.column(batch.schema.get_field_index("text"))
+            columns = [batch.column(batch.schema.get_field_index(name)) for name in CARRIED]
+            names = list(CARRIED)
+            for name, kernel in kernels:
+                columns.append(_with_version(kernel(texts), identities[name]))
+                names.append(name)
+            yield pa.RecordBatch.from_arrays(columns, names=names)
+
+    return run
+
+
+def output_schema(wanted: Sequence[tuple[str, AnnotatorSettings]]) -> str:
+    """The pass's output as Spark DDL."""
+    carried = "doc_id STRING, text_sha256 BINARY, batch STRING"
+    return ", ".join([carried, *(f"`{name}` {ANNOTATORS[settings.kind].sql_type()}" for name, settings in wanted)])
+
+
+def _with_version(values: pa.StructArray, identity: str) -> pa.StructArray:
+    arrays = [values.field(i) for i in range(values.type.num_fields)]
+    names = [values.type.field(i).name for i in range(values.type.num_fields)]
+    version = pa.repeat(pa.scalar(identity), len(values))
+    return pa.StructArray.from_arrays([*arrays, version], names=[*names, "version"])

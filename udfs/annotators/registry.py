@@ -1,0 +1,10 @@
+"""All annotators. A new one is a module of its own and one line here."""
+
+from __future__ import annotations
+
+from udfs.annotators.base import Annotator
+from udfs.annotators.exact_key import EXACT_KEY
+from udfs.annotators.statistics import STATISTICS
+from udfs.annotators.tokens import TOKENS
+
+ANNOTATORS: dict[str, Annotator] = {a.kind: a for a in (TOKENS, STATISTICS, EXACT_KEY)}

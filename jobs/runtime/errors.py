@@ -25,11 +25,7 @@ class SettingsError(WeirError):
     def __init__(self, problems: str | Sequence[str]) -> None:
         self.problems: list[str] = [problems] if isinstance(problems, str) else list(problems)
         lines = self.problems
-        text = (
-            lines[0]
-            if len(lines) == 1
-            else f"{len(lines)} problems:\n" + "\n".join(f"  - {p}" for p in lines)
-        )
+        text = lines[0] if len(lines) == 1 else f"{len(lines)} problems:\n" + "\n".join(f"  - {p}" for p in lines)
         super().__init__(text)
 
 

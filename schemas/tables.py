@@ -158,7 +158,7 @@ SELECTION = Contract(
         "group": "group_size >= 1",
         "tokens": "tokens IS NULL OR tokens >= 0",
     },
-    statistics=("doc_id", "source", "tokens", "kept", "step", "reason"),
+    statistics=("doc_id", "source", "tokens", "step", "reason"),
 )
 
 _COUNT = "STRUCT<source: STRING, outcome: STRING, reason: STRING, documents: BIGINT, tokens: BIGINT, bytes: BIGINT>"

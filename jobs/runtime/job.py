@@ -99,6 +99,7 @@ class Context:
     progress: Progress
     runs: RunTable
     outputs: list[Written] = field(default_factory=list)
+    ensured: set[str] = field(default_factory=set)
     repin: Callable[[], None] = field(default=lambda: None)
 
     def ref(self, table: str) -> TableRef:
@@ -119,7 +120,9 @@ class Context:
 
     def ensure(self, table: str, extra: tuple[Column, ...] = (), properties: dict[str, str] | None = None) -> None:
         """Create an output table if it is missing."""
-        ensure_table(self.spark, table, self.ref(table), contract_of(table), extra, properties)
+        if table not in self.ensured:
+            ensure_table(self.spark, table, self.ref(table), contract_of(table), extra, properties)
+            self.ensured.add(table)
 
     def write(self, frame: DataFrame, table: str, replace_where: str | None = None) -> Written:
         """Write to an output table, once per run id; says so where an earlier attempt had done it."""

@@ -118,10 +118,12 @@ class RunTable:
     def __init__(self, spark: SparkSession, warehouse: str) -> None:
         self.spark = spark
         self.ref = TableRef.in_warehouse(warehouse, RUNS.name)
+        self._exists = False
 
     def exists(self) -> bool:
         """Whether any run was ever recorded here."""
-        return latest_version(self.spark, self.ref) is not None
+        self._exists = self._exists or latest_version(self.spark, self.ref) is not None
+        return self._exists
 
     def frame(self) -> DataFrame:
         """All records."""
@@ -155,6 +157,7 @@ class RunTable:
     def begin(self, record: RunRecord) -> None:
         """Write the intent. The same run started twice at once leaves one row."""
         ensure_table(self.spark, RUNS.name, self.ref, RUNS)
+        self._exists = True
         key = f"intent/{record.run_id}/{record.job}/{record.step}"
 
         def append() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import importlib.resources
+import logging
 import os
 import re
 import shutil
@@ -23,7 +24,9 @@ from pyspark.sql import SparkSession
 from jobs.runtime.errors import SessionMismatch, SettingsError
 from jobs.runtime.models import SparkSettings
 
+logger = logging.getLogger("weir")
 SPARK_LINE = "4.1"
+IVY_SETTINGS = "spark.jars.ivySettings"
 DELTA_MINIMUM = (4, 3)
 
 DELTA_CONF = {
@@ -36,6 +39,8 @@ LOCAL_CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.files.openCostInBytes": "262144",
+    # Listing a folder of many files would start up to 10,000 tasks.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
@@ -247,7 +252,7 @@ def _build(settings: SparkSettings, name: str) -> SparkSession:
     if submitted and _submitted_with_delta():
         pass
     else:
-        jars = delta_jars(settings.jars)
+        jars = delta_jars(settings.jars, ivy_settings=settings.conf.get(IVY_SETTINGS))
         given = conf.get("spark.jars", "")
         conf["spark.jars"] = ",".join([*([given] if given else []), *(str(jar) for jar in jars)])
         if submitted:
@@ -268,7 +273,7 @@ def _connect(settings: SparkSettings, name: str) -> SparkSession:
 
         _use_java(settings)
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        jars = ",".join(str(jar) for jar in delta_jars(settings.jars))
+        jars = ",".join(str(j) for j in delta_jars(settings.jars, ivy_settings=settings.conf.get(IVY_SETTINGS)))
         for key, value in {**DELTA_CONF, **LOCAL_CONF, "spark.jars": jars, **settings.conf}.items():
             builder = builder.config(key, value)
     with _stderr_to(log_file()):
@@ -280,7 +285,10 @@ def _connect(settings: SparkSettings, name: str) -> SparkSession:
 def _use_java(settings: SparkSettings) -> None:
     from jobs.runtime.java import find_java
 
-    os.environ["JAVA_HOME"] = str(find_java(settings.java_home).home)
+    java = find_java(settings.java_home)
+    for note in java.notes:
+        logger.info(note)
+    os.environ["JAVA_HOME"] = str(java.home)
 
 
 def _submitted_with_delta() -> bool:

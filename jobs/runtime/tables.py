@@ -176,12 +176,12 @@ def commits(spark: SparkSession, ref: TableRef, limit: int | None = None) -> lis
     return [Commit(int(v), m or "", int((metrics or {}).get("numOutputRows", 0) or 0)) for v, m, metrics in rows]
 
 
-def find_commit(spark: SparkSession, ref: TableRef, key: str) -> Commit | None:
-    """The commit that carries a transaction key in its metadata, if it is in the history.
+def find_commit(spark: SparkSession, ref: TableRef, key: str, newest: int | None = None) -> Commit | None:
+    """The commit that carries a transaction key in its metadata, if it is in the history (its ``newest`` entries).
 
     The table's log may have been cleaned; Delta's own record of the transaction is the second line of defence.
     """
-    for commit in commits(spark, ref):
+    for commit in commits(spark, ref, newest):
         if commit.metadata.startswith("{") and json.loads(commit.metadata).get("transaction") == key:
             return commit
     return None
@@ -276,7 +276,7 @@ def write_table(
         if conflict_of(error) is None and not hasattr(error, "java_exception"):
             raise
         raise translate(error, f"writing table '{name}' ({ref.address})") from None
-    found = find_commit(spark, ref, key)
+    found = find_commit(spark, ref, key, newest=20) or find_commit(spark, ref, key)
     if found is None:
         # The history no longer tells (cleaned log) or Delta skipped the transaction: say which version is there.
         return Written(name, ref, latest_version(spark, ref) or 0, 0, skipped=True)

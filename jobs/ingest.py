@@ -6,7 +6,7 @@ Deterministic: which records are documents, their ids (from content, place or as
 records alone, not on how they are cut into files (ids from place apart), read or ordered.
 
 A record is never half-read, silently changed or lost: every line of every file is a document, a reject, blank, or
-known already, and the job checks that these add up. Files that Spark would skip because of their name stop the job.
+known already, and the job checks that these add up. Files that Spark would skip because of their name are read too.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ from pyspark.sql import functions as F
 
 from jobs.ingesting import reading
 from jobs.ingesting.files import Listing, list_files
+from jobs.ingesting.hidden import read_hidden
 from jobs.ingesting.identity import content_id, number_occurrences, place_id
 from jobs.ingesting.writing import commit_documents, commit_rejects
-from jobs.runtime.errors import DuplicateIds, RetryLater, UnreadableInput
+from jobs.runtime.errors import DuplicateIds, ReconciliationError, RetryLater, UnreadableInput
 from jobs.runtime.job import Context, Input, Job, Outcome
 from jobs.runtime.models import SettingsModel
 from jobs.runtime.runs import Count
 from jobs.runtime.stages import counts_by, with_totals_in
 from jobs.runtime.tables import TableRef, latest_version
+from udfs.record_batches import LINES_MARK
 from udfs.records import Mapped, RecordRules
 
 if TYPE_CHECKING:
@@ -81,8 +83,9 @@ class IngestSettings(SettingsModel):
         "error", description="A given id twice: stop, or keep the latest fetched_at (then the smallest hash)"
     )
     batch: str | None = Field(None, description="Batch of what this run takes in; default: the setting `batch`")
-    hidden_files: Literal["error", "skip"] = Field(
-        "error", description="Files whose names start with _ or . can't be read by Spark: stop, or go on and say so"
+    hidden_files: Literal["read", "error", "skip"] = Field(
+        "read",
+        description="Names that Spark can't read (_ or . first, colons, brackets): read all the same, stop, or skip",
     )
     encoding: str = Field("utf-8", description="Encoding of text and JSONL files")
     encoding_errors: Literal["reject", "replace"] = Field(
@@ -142,11 +145,14 @@ class IngestSettings(SettingsModel):
 def read_source(spark: SparkSession, listing: Listing, name: str, settings: IngestSettings) -> DataFrame:
     """All records of one source, good and bad, with the marks that number lines (see ``reading.numbered``)."""
     rules, pattern = settings.rules(name), settings.source_pattern
-    if settings.format == "jsonl":
-        return reading.read_lines(spark, listing.uris, rules, pattern)
-    if settings.format == "text":
-        return reading.read_texts(spark, listing.uris, rules, pattern)
-    return reading.read_parquet(spark, listing.uris, rules, pattern)
+    readers = {"jsonl": reading.read_lines, "text": reading.read_texts, "parquet": reading.read_parquet}
+    parts = []
+    if listing.uris:
+        parts.append(readers[settings.format](spark, listing.uris, rules, pattern))
+    aside = [*listing.empty, *(listing.hidden if settings.hidden_files == "read" else ())]
+    if aside:
+        parts.append(read_hidden(spark, aside, settings.format, rules, pattern))
+    return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
 
 def identified(records: DataFrame, identity: str, existing: DataFrame | None) -> DataFrame:
@@ -222,12 +228,14 @@ def run(context: Context) -> Outcome:
     """Read every source, store the rejects, add the new documents."""
     settings = context.settings
     notes: dict[str, str] = {}
-    raws = list(_raw_records(context, notes))
+    expected: dict[str, tuple[str, int]] = {}
+    raws = list(_raw_records(context, notes, expected))
     raw = raws[0]
     for other in raws[1:]:
         raw = raw.unionByName(other)
     with context.progress.stage("reading files"):
         stored = context.scratch.materialize(raw, "records")
+    check_reading(stored, expected)
     records, stretches = reading.numbered(stored)
     _note_blank_lines(stretches, notes)
     rejects = records.where(F.col("reason").isNotNull())
@@ -253,7 +261,48 @@ def run(context: Context) -> Outcome:
     return Outcome(counts, digest, notes)
 
 
-def _raw_records(context: Context, notes: dict[str, str]) -> Iterator[DataFrame]:
+def check_reading(stored: DataFrame, expected: Mapping[str, tuple[str, int]]) -> None:
+    """Every listed file was read, and once; every line that is not blank became a row.
+
+    Args:
+        stored: Raw records with their ``entry`` of the setting ``ingest``.
+        expected: Entry -> (format, files that must have been seen).
+
+    Raises:
+        ReconciliationError: naming each entry where it isn't so. Nothing was written.
+    """
+    mark = F.col("reason") == LINES_MARK
+    place = F.struct("file", F.when(mark, F.col("stretch")).otherwise(F.lit(-1)).alias("stretch"))
+    rows = (
+        stored.withColumn("mark", F.coalesce(mark, F.lit(False)))
+        .groupBy("entry", "mark")
+        .agg(
+            F.count(F.lit(1)).alias("rows"),
+            F.countDistinct(place).alias("places"),
+            F.countDistinct("file").alias("files"),
+            F.sum(F.when(F.col("mark"), F.col("position") - F.col("detail").cast("bigint"))).alias("lines"),
+        )
+        .collect()
+    )
+    found = {(r["entry"], r["mark"]): r for r in rows}
+    problems = []
+    for entry, (file_format, files) in sorted(expected.items()):
+        row = found.get((entry, file_format == "jsonl"))
+        seen, places, whole = (row["files"], row["places"], row["rows"]) if row is not None else (0, 0, 0)
+        if seen < files or (file_format == "text" and seen != files):
+            problems.append(f"source '{entry}': {files:,} files with content are listed, {seen:,} were read")
+        if file_format in ("jsonl", "text") and places != whole:
+            problems.append(f"source '{entry}': {whole - places:,} stretches or files were read twice")
+        if file_format == "jsonl" and row is not None:
+            records = found.get((entry, False))
+            became = records["rows"] if records is not None else 0
+            if became != row["lines"]:
+                problems.append(f"source '{entry}': {row['lines']:,} lines with content, {became:,} records")
+    if problems:
+        raise ReconciliationError("not everything was read once; nothing was written:\n" + "\n".join(problems))
+
+
+def _raw_records(context: Context, notes: dict[str, str], expected: dict[str, tuple[str, int]]) -> Iterator[DataFrame]:
     spark = context.spark
     for name, source in sorted(context.settings.ingest.items()):
         batch = source.batch or context.settings.batch
@@ -277,7 +326,9 @@ def _raw_records(context: Context, notes: dict[str, str]) -> Iterator[DataFrame]
             continue
         listing = list_files(spark, source.paths, source.format, source.pattern)
         _report_listing(context, name, source, listing, notes)
-        if listing.uris:
+        if listing.uris or listing.empty or (listing.hidden and source.hidden_files == "read"):
+            if source.format != "parquet":
+                expected[name] = (source.format, listing.must_be_seen(source.format, source.hidden_files == "read"))
             yield read_source(spark, listing, name, source).withColumns(extra)
 
 
@@ -286,14 +337,17 @@ def _report_listing(
 ) -> None:
     if listing.hidden:
         shown = [os.path.basename(path) for path in listing.hidden]
-        if source.hidden_files == "error":
+        if source.hidden_files == "read" and source.format != "parquet":
+            notes[f"hidden_files.{name}"] = f"{len(shown)} file(s) that Spark can't read by their names were read"
+        elif source.hidden_files != "skip":
             raise UnreadableInput(
-                f"source '{name}': {len(shown)} file(s) would be skipped by Spark, since their names start with _ or . :",
+                f"source '{name}': Spark would not read {len(shown)} file(s), whose names start with _ or . or hold : [ ] {{ }}",
                 shown[:EXAMPLES],
                 f"Rename them, or leave them out on purpose: --set ingest.{name}.hidden_files=skip",
             )
-        notes[f"skipped_files.{name}"] = ", ".join(shown[:1000])
-        context.progress.say(f"source {name}: skipped {len(shown)} hidden file(s): {', '.join(shown[:EXAMPLES])}")
+        else:
+            notes[f"skipped_files.{name}"] = ", ".join(shown[:1000])
+            context.progress.say(f"source {name}: skipped {len(shown)} hidden file(s): {', '.join(shown[:EXAMPLES])}")
     notes[f"files.{name}"] = str(len(listing.uris))
     if listing.other:
         notes[f"other_files.{name}"] = f"{listing.other} file(s) of another kind were not read"

@@ -8,7 +8,7 @@ import glob
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -27,7 +27,12 @@ BOOKKEEPING = re.compile(
     r"^(?:_SUCCESS|_committed_.*|_started_.*|_metadata|_common_metadata|\.DS_Store|Thumbs\.db|\..*\.crc|\.gitignore|\.gitkeep)$"
 )
 BOOKKEEPING_FOLDERS = frozenset({"_delta_log", "_temporary", ".git", ".ipynb_checkpoints", "__pycache__"})
-HIDDEN = ("_", ".")
+UNREADABLE = re.compile(r"^[_.]|[:\[\]{}*?\\]")
+"""Names with which Spark does not do what one expects: it passes over those that start with _ or . ; it can't open one
+with a colon (Hadoop looks for the checksum file ``.NAME.crc`` beside it and takes what stands before the colon for a
+scheme); and one with a bracket among the paths makes it list all the others twice."""
+GLOB = re.compile(r"[\[\]{}*?\\]")
+"""Characters that Spark takes for a pattern, wherever they stand in a path."""
 SHOWN = 10
 
 
@@ -37,10 +42,19 @@ class Listing:
 
     uris: tuple[str, ...]
     total_bytes: int
-    nonempty: int
+    with_content: tuple[str, ...] = ()
+    """Those, hidden ones too, that have bytes and are not compressed: each must give a row."""
     hidden: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    """Text files without a byte: documents, although empty, that Spark would leave out."""
     other: int = 0
-    roots: tuple[str, ...] = field(default=())
+
+    def must_be_seen(self, file_format: str, with_hidden: bool) -> int:
+        """How many files must have given a row once all were read: every text file, every JSONL file with content."""
+        barred = frozenset() if with_hidden else frozenset(self.hidden)
+        if file_format == "text":
+            return len(self.uris) + len(self.empty) + (len(self.hidden) if with_hidden else 0)
+        return sum(1 for uri in self.with_content if uri not in barred)
 
 
 def list_files(spark: SparkSession, paths: Sequence[str], file_format: str, pattern: str | None) -> Listing:
@@ -82,7 +96,7 @@ def list_files(spark: SparkSession, paths: Sequence[str], file_format: str, patt
             f"Relative paths start from the current folder, {Path.cwd()}.",
         )
     listing = _sort_out(found, paths, file_format, pattern)
-    if not listing.uris and not listing.hidden:
+    if not listing.uris and not listing.hidden and not listing.empty:
         raise UnreadableInput(
             f"no file under {', '.join(paths)} looks like {file_format} "
             f"({', '.join(ENDINGS[file_format]) or pattern or 'any file'}); {listing.other} other file(s) are there",
@@ -109,7 +123,13 @@ def _list_one(spark: SparkSession, path: str) -> list[tuple[str, int]]:
         if os.path.isfile(start):
             entries.append((os.path.abspath(start), os.path.getsize(start)))
             continue
+        visited: set[str] = set()
         for folder, names, files in os.walk(start, onerror=_raise, followlinks=True):
+            here = os.path.realpath(folder)
+            if here in visited:  # a link back up, or a second way to the same folder
+                names.clear()
+                continue
+            visited.add(here)
             names.sort()
             for name in sorted(files):
                 full = os.path.join(folder, name)
@@ -123,7 +143,7 @@ def _raise(error: OSError) -> None:
 
 
 def _sort_out(found: dict[str, int], paths: Sequence[str], file_format: str, pattern: str | None) -> Listing:
-    uris, hidden, total, nonempty, other = [], [], 0, 0, 0
+    uris, hidden, empty, with_content, total, other = [], [], [], [], 0, 0
     given = {os.path.abspath(os.path.expanduser(p)) for p in paths}
     for full, size in sorted(found.items()):
         inside = _below(full, paths)
@@ -133,13 +153,17 @@ def _sort_out(found: dict[str, int], paths: Sequence[str], file_format: str, pat
         named_itself = full in given or full in paths
         if not named_itself and not _wanted(parts[-1], file_format, pattern):
             other += 1
-        elif parts[-1].startswith(HIDDEN):
+            continue
+        if size and not full.endswith(COMPRESSIONS[1:]):
+            with_content.append(full)
+        if UNREADABLE.search(parts[-1]) or GLOB.search(full):
             hidden.append(full)
+        elif not size and file_format == "text":
+            empty.append(full)
         else:
             uris.append(full)
-            total += size
-            nonempty += size > 0
-    return Listing(tuple(uris), total, nonempty, tuple(hidden), other, tuple(paths))
+        total += size
+    return Listing(tuple(uris), total, tuple(with_content), tuple(hidden), tuple(empty), other)
 
 
 def _wanted(name: str, file_format: str, pattern: str | None) -> bool:

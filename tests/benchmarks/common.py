@@ -1,0 +1,81 @@
+"""What benchmarks share: a demo corpus of a given size in documents, a session, paired timings, one JSON line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.demo import demo_settings
+from jobs.demo_corpus import generate
+from jobs.registry import JOBS
+from jobs.runtime.job import run_job
+from jobs.runtime.models import SparkSettings
+from jobs.runtime.session import JOB_CONF, get_session
+from jobs.settings import Settings
+
+DATA = Path(__file__).parent / "data"
+
+
+def session() -> SparkSession:
+    """A local session as a user gets it, with the configuration that jobs set."""
+    spark = get_session(SparkSettings(driver_memory="6g"))
+    for name, value in {**JOB_CONF, "spark.sql.parquet.columnarReaderBatchSize": "64"}.items():
+        spark.conf.set(name, value)
+    return spark
+
+
+def prepared(spark: SparkSession, megabytes: float, jobs: tuple[str, ...] = ("ingest", "annotate")) -> Settings:
+    """A demo corpus of about that size (seed 0), taken in and annotated; kept for the next benchmark."""
+    home = DATA / f"demo-{megabytes:g}"
+    corpus, warehouse = home / "corpus", home / "warehouse"
+    if not (home / "ready").exists():
+        shutil.rmtree(home, ignore_errors=True)
+        generate(corpus, megabytes=megabytes, seed=0, workers=2)
+    settings = demo_settings(corpus, warehouse)
+    for name in jobs:
+        run_job(spark, JOBS[name], settings, "benchmark", quiet=True)
+    (home / "ready").touch()
+    return settings
+
+
+def seconds(action: Callable[[], Any]) -> float:
+    """Wall-clock seconds of one call."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def consume(frame: DataFrame) -> None:
+    """Compute every row of a frame and throw it away."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def paired(base: Callable[[], Any], others: dict[str, Callable[[], Any]], rounds: int = 3) -> dict[str, Any]:
+    """Base and others in turn, round after round, so that a machine whose speed drifts is fair to all.
+
+    Returns the medians in seconds, and for each of the others the median of its ratios to the base of the same round.
+    """
+    base()
+    for action in others.values():
+        action()
+    times: dict[str, list[float]] = {"base": [], **{name: [] for name in others}}
+    for _ in range(rounds):
+        times["base"].append(seconds(base))
+        for name, action in others.items():
+            times[name].append(seconds(action))
+    ratios = {n: statistics.median(t / b for t, b in zip(times[n], times["base"], strict=True)) for n in others}
+    return {"seconds": {n: round(statistics.median(t), 2) for n, t in times.items()}, "ratios": ratios}
+
+
+def report(benchmark: str, value: Any, budget: Any, within: bool, **more: Any) -> dict[str, Any]:
+    """Print the benchmark's one JSON line, last on standard output."""
+    line = {"benchmark": benchmark, "value": value, "budget": budget, "within": within, **more}
+    print(json.dumps(line), flush=True)
+    return line

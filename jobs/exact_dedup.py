@@ -89,6 +89,13 @@ def exact_duplicates(
     return decisions.unionByName(decisions_of(empty, reason=F.lit("empty"), method=method))
 
 
+def reads_text(candidates: Candidates, settings: ExactDedupSettings) -> bool:
+    """Whether the keys have to be computed from the texts."""
+    if settings.fields != ["text"]:
+        return True
+    return settings.normalisation == "norm_v1" and "exact_key" not in candidates.has
+
+
 def keys(candidates: Candidates, settings: ExactDedupSettings) -> DataFrame:
     """``doc_id`` and ``key`` of every candidate, by the cheapest way there is.
 
@@ -152,7 +159,12 @@ def run(context: Context) -> Outcome:
     def decider(candidates: Candidates) -> DataFrame:
         needed = sorted(annotators_in(settings.survivor))
         details = candidates.annotated(needed) if needed else candidates.documents
-        return exact_duplicates(keys(candidates, step), details, step, settings.survivor, settings.sources)
+        keyed = keys(candidates, step)
+        if reads_text(candidates, step):
+            # Three parts of the plan start from the keys: without a stop here the text would be hashed three times.
+            with context.progress.stage("hashing texts"):
+                keyed = context.scratch.materialize(keyed, "keys")
+        return exact_duplicates(keyed, details, step, settings.survivor, settings.sources)
 
     return decide(context, decider)
 

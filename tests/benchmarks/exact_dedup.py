@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from jobs.deciding.annotated import annotator_tables
 from jobs.deciding.step import Candidates
-from jobs.exact_dedup import ExactDedupSettings, exact_duplicates, keys
+from jobs.exact_dedup import ExactDedupSettings, exact_duplicates, keys, reads_text
+from jobs.runtime.scratch import Scratch
 from jobs.runtime.tables import Pinned, TableRef, latest_version
 from tests.benchmarks.common import consume, paired, prepared, report, session
 
@@ -43,7 +44,10 @@ def main(megabytes: float = 1000.0) -> bool:
     def dedup(normalisation: str, has: frozenset[str]) -> None:
         step = ExactDedupSettings(normalisation=normalisation)
         given = candidates(has)
-        consume(exact_duplicates(keys(given, step), given.documents, step, settings.survivor, settings.sources))
+        keyed = keys(given, step)
+        if reads_text(given, step):
+            keyed = Scratch(spark, settings.warehouse, "benchmark", "exact_dedup").materialize(keyed, "keys")
+        consume(exact_duplicates(keyed, given.documents, step, settings.survivor, settings.sources))
 
     def bare() -> None:
         consume(documents.groupBy(F.sha2("text", 256)).count())

@@ -58,7 +58,7 @@ class Group:
 def annotate(documents: DataFrame, wanted: Sequence[tuple[str, AnnotatorSettings]]) -> DataFrame:
     """``doc_id``, ``text_sha256``, ``batch`` and a struct per annotator, for every document; one pass over ``text``."""
     narrow = documents.select("doc_id", "text_sha256", "batch", "text")
-    return narrow.mapInArrow(one_pass(wanted), output_schema(wanted))  # type: ignore[arg-type]
+    return narrow.mapInArrow(one_pass(wanted), output_schema(wanted))
 
 
 def identities(settings: Settings) -> dict[str, str]:

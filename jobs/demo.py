@@ -73,7 +73,7 @@ def run_demo(options: argparse.Namespace) -> int:
         run_id = new_run_id()
         results = [run_job(spark, job, settings, run_id, step) for job, step in pipeline(settings)]
         print_funnel([result.record for result in results])
-        sys.stdout.write("\nplanted, and what became of it (all records; near-copies wait for the step near_dedup):\n")
+        sys.stdout.write("\nplanted, and what became of it (near-copies wait for near_dedup):\n")
         rows, wrong = compare(spark, settings, corpus_folder)
     finally:
         stop_own_session(spark)
@@ -156,7 +156,8 @@ def compare(spark: SparkSession, settings: Settings, corpus: Path) -> tuple[list
         judged.groupBy("source", "wanted").agg(F.count(F.lit(1)), F.sum(F.col("right").cast("int"))).collect()
     ):
         counts[source, wanted] = [int(number), int(fine)]
-    kept = dict(by_id.where(F.col("outcome") == "keep").groupBy("source").count().collect())
+    grouped = by_id.where(F.col("outcome") == "keep").groupBy("source").count().collect()
+    kept: dict[str, int] = {str(row[0]): int(row[1]) for row in grouped}
     for source, totals in read_metadata(corpus / "truth.parquet")["sources"].items():
         ordinary = int(totals["records"]) - int(totals["planted"])
         planted_kept, planted_fine = counts[source, "keep"]

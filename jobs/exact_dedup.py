@@ -109,7 +109,7 @@ def keys(candidates: Candidates, settings: ExactDedupSettings) -> DataFrame:
         if "exact_key" in candidates.has:
             return candidates.annotation("exact_key").select("doc_id", F.col("exact_key.key").alias("key"))
         texts = candidates.with_text.select("doc_id", "text")
-        return texts.mapInArrow(norm_v1_key_batches, "doc_id STRING, key BINARY")  # type: ignore[arg-type]
+        return texts.mapInArrow(norm_v1_key_batches, "doc_id STRING, key BINARY")
     return _field_keys(candidates, settings)
 
 

@@ -46,15 +46,13 @@ class Settings(SettingsModel):
     sources: dict[str, SourceSettings] = Field(default_factory=dict, description="The source registry")
     ingest: dict[str, IngestSettings] = Field(default_factory=dict, description="Where each source's files are")
     annotate: dict[str, AnyAnnotator] = Field(
-        default_factory=lambda: {
-            "tokens": TokensSettings(),
-            "statistics": StatisticsSettings(),
-            "exact_key": ExactKeySettings(),
-        },
+        default_factory=lambda: dict[str, AnyAnnotator](
+            tokens=TokensSettings(), statistics=StatisticsSettings(), exact_key=ExactKeySettings()
+        ),
         description="Annotators by the name of their column",
     )
     decide: list[AnyDecider] = Field(
-        default_factory=lambda: [EligibilitySettings(), ExactDedupSettings()],
+        default_factory=lambda: list[AnyDecider]((EligibilitySettings(), ExactDedupSettings())),
         description="Deciding steps, in order; each sees the survivors of the earlier ones",
     )
     select: SelectSettings = Field(default_factory=SelectSettings, description="How decisions are consolidated")

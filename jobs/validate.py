@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 from expectations.coverage import Floor, coverage_suite
 from expectations.integrity import ExpectedTotals, GroupTotals, integrity_suite
 from expectations.results import ExpectationResult
+from expectations.slices import Slice
 from expectations.suite import Suite
 from jobs.runtime.errors import InputContractError
 from jobs.runtime.job import Context, Input, Job, Outcome
@@ -102,9 +103,9 @@ def coverage_of(
     if settings.per == ["source"]:
         planned |= {(source,) for source in expected_sources}
     width = len(settings.per)
-    overrides = {}
+    overrides: dict[Slice, Floor] = {}
     for label, floor in settings.floors.items():
-        values = tuple(None if part == "<null>" else part for part in label.split("/", width - 1))
+        values: tuple[str | None, ...] = tuple(None if part == "<null>" else part for part in label.split("/", width - 1))
         overrides[values] = Floor(documents=floor.documents, tokens=floor.tokens)
         planned.add(values)
     common = Floor(documents=settings.floor.documents, tokens=settings.floor.tokens)

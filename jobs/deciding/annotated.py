@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.runtime.errors import InputContractError, SettingsError
@@ -116,7 +116,7 @@ def fields_in(frame: DataFrame, expression: str) -> list[str]:
     return found
 
 
-def evidence(frame: DataFrame, paths: Sequence[str]) -> F.Column:  # type: ignore[name-defined]
+def evidence(frame: DataFrame, paths: Sequence[str]) -> Column:
     """The values at the paths as one JSON object (``{"statistics.words":3}``)."""
     if not paths:
         return F.lit("")

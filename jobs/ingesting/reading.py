@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType, TimestampType
 
@@ -26,7 +26,7 @@ def read_lines(spark: SparkSession, uris: Sequence[str], rules: RecordRules, sou
             F.col("value").cast("binary").alias("line"),
         )
     )
-    return lines.mapInArrow(line_reader(rules, source_pattern), SPARK_SCHEMA)  # type: ignore[arg-type]
+    return lines.mapInArrow(line_reader(rules, source_pattern), SPARK_SCHEMA)
 
 
 def read_texts(spark: SparkSession, uris: Sequence[str], rules: RecordRules, source_pattern: str | None) -> DataFrame:
@@ -37,7 +37,7 @@ def read_texts(spark: SparkSession, uris: Sequence[str], rules: RecordRules, sou
         .load(list(uris))
         .select(F.col("_metadata.file_path").alias("file"), "content")
     )
-    return files.mapInArrow(file_reader(rules, source_pattern), SPARK_SCHEMA)  # type: ignore[arg-type]
+    return files.mapInArrow(file_reader(rules, source_pattern), SPARK_SCHEMA)
 
 
 def read_parquet(spark: SparkSession, uris: Sequence[str], rules: RecordRules, source_pattern: str | None) -> DataFrame:
@@ -48,7 +48,7 @@ def read_parquet(spark: SparkSession, uris: Sequence[str], rules: RecordRules, s
         (F.col("_metadata.row_index") + 1).alias("#position"),
         *_plain(table),
     )
-    return rows.mapInArrow(row_reader(rules, source_pattern), SPARK_SCHEMA)  # type: ignore[arg-type]
+    return rows.mapInArrow(row_reader(rules, source_pattern), SPARK_SCHEMA)
 
 
 def read_delta(
@@ -62,7 +62,7 @@ def read_delta(
         (F.col("_metadata.row_index") + 1).alias("#position"),
         *_plain(table),
     )
-    return rows.mapInArrow(row_reader(rules, source_pattern), SPARK_SCHEMA)  # type: ignore[arg-type]
+    return rows.mapInArrow(row_reader(rules, source_pattern), SPARK_SCHEMA)
 
 
 def numbered(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -85,7 +85,7 @@ def numbered(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
     return records, stretches
 
 
-def _plain(table: DataFrame) -> list[F.Column]:  # type: ignore[name-defined]
+def _plain(table: DataFrame) -> list[Column]:
     """A table's columns in types that travel as they are; nested ones as JSON, marked by their name."""
     columns = []
     for entry in table.schema.fields:

@@ -245,7 +245,8 @@ def _job(options: argparse.Namespace) -> int:
     if options.step is not None:
         if options.step not in steps:
             raise SettingsError(
-                f"{job.name} has no step '{options.step}' in the setting 'decide'; it has: {', '.join(filter(None, steps)) or 'none'}"
+                f"{job.name} has no step '{options.step}' in the setting 'decide'; "
+                f"it has: {', '.join(filter(None, steps)) or 'none'}"
             )
         steps = [options.step]
     if not steps:

@@ -21,7 +21,7 @@ def funnel_rows(records: Sequence[RunRecord]) -> list[Row]:
         if record.job == "ingest":
             rows += _rows(record, "in", "read")
             rows += _rows(record, "quarantined", "rejected")
-            rows += [r for r in _rows(record, "dropped", "not new")]
+            rows += _rows(record, "dropped", "not new")
         elif record.job == "select":
             rows += _rows(record, "kept", "kept")
         elif record.step:

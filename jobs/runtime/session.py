@@ -118,11 +118,11 @@ def configured(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
+        for name, old in before.items():
+            if old is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, value)
+                spark.conf.set(name, old)
 
 
 def stop_own_session(spark: SparkSession) -> None:

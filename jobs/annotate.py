@@ -56,8 +56,8 @@ class Group:
 
 
 def annotate(documents: DataFrame, wanted: Sequence[tuple[str, AnnotatorSettings]]) -> DataFrame:
-    """``doc_id``, ``text_sha256``, ``batch`` and a struct per annotator, for every document; one pass over ``text``."""
-    narrow = documents.select("doc_id", "text_sha256", "batch", "text")
+    """``doc_id``, ``source``, ``text_sha256``, ``batch`` and a struct per annotator, of every document; text read once."""
+    narrow = documents.select("doc_id", "source", "text_sha256", "batch", "text")
     return narrow.mapInArrow(one_pass(wanted), output_schema(wanted))
 
 

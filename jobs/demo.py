@@ -62,7 +62,7 @@ def run_demo(options: argparse.Namespace) -> int:
             shutil.rmtree(stale)
     corpus = generate(corpus_folder, documents=options.documents, seed=options.seed)
     sys.stdout.write(
-        f"demo corpus: {corpus.documents:,} records, {corpus.total_bytes / 1e6:,.1f} MB, seed {options.seed}, in {corpus_folder}\n"
+        f"demo corpus: {corpus.documents:,} records, {corpus.total_bytes / 1e6:,.1f} MB, seed {options.seed}, {corpus_folder}\n"
     )
     sys.stdout.flush()
     settings = demo_settings(corpus_folder, warehouse)

@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from jobs.deciding.step import Candidates, decide, decisions_of, step_inputs
-from jobs.deciding.survivor import annotators_in, rank_order
+from jobs.deciding.survivor import PRIORITY, annotators_in, rank_order, terms
 from jobs.runtime.errors import SettingsError
 from jobs.runtime.job import Context, Job, Outcome
 from jobs.runtime.models import NAME, SettingsModel, SourceSettings
@@ -50,7 +50,7 @@ class ExactDedupSettings(SettingsModel):
 
 def exact_duplicates(
     keyed: DataFrame,
-    details: DataFrame,
+    details: DataFrame | None,
     settings: ExactDedupSettings,
     survivor: Sequence[str],
     sources: Mapping[str, SourceSettings],
@@ -58,8 +58,8 @@ def exact_duplicates(
     """Decisions about exact duplicates and empty documents.
 
     Args:
-        keyed: ``doc_id``, ``key`` (binary; NULL: empty): one row per document.
-        details: ``doc_id``, ``source``, ``batch`` and what the survivor rule names.
+        keyed: ``doc_id``, ``key`` (binary; NULL: empty), and perhaps more columns: one row per document.
+        details: ``doc_id``, ``source``, ``batch`` and what the survivor rule names; None if ``keyed`` has all of these.
         settings: Of the step.
         survivor: The survivor rule.
         sources: The source registry.
@@ -70,10 +70,14 @@ def exact_duplicates(
     method = f"sha256:{settings.normalisation}"
     repeated = keyed.where(F.col("key").isNotNull()).groupBy("key").agg(F.count(F.lit(1)).alias("group_size"))
     repeated = repeated.where(F.col("group_size") > 1)
-    members = keyed.join(repeated, ["key"]).join(details, ["doc_id"])
-    order = rank_order(details, survivor, sources)
-    window = Window.partitionBy("key").orderBy(*order)
-    ranked = members.withColumn("place", F.row_number().over(window)).withColumn("best", F.first("doc_id").over(window))
+    concerned = keyed.join(repeated, ["key"], "left").where(F.col("group_size").isNotNull() | F.col("key").isNull())
+    members = concerned
+    if details is not None:
+        members = concerned.join(details.drop(*(set(concerned.columns) - {"doc_id"})), ["doc_id"])
+    window = Window.partitionBy("key").orderBy(*rank_order(members, survivor, sources))
+    ranked = members.where(F.col("key").isNotNull()).withColumns(
+        {"place": F.row_number().over(window), "best": F.first("doc_id").over(window)}
+    )
     dropped = ranked if settings.keep == "none" else ranked.where(F.col("place") > 1)
     decisions = decisions_of(
         dropped,
@@ -85,8 +89,14 @@ def exact_duplicates(
     )
     if settings.empty == "keep":
         return decisions
-    empty = keyed.where(F.col("key").isNull()).join(details, ["doc_id"])
+    empty = members.where(F.col("key").isNull())
     return decisions.unionByName(decisions_of(empty, reason=F.lit("empty"), method=method))
+
+
+def details_needed(keyed: DataFrame, details: DataFrame, survivor: Sequence[str]) -> DataFrame | None:
+    """The details, or None where the keys' own columns are all that the rule and the decisions need."""
+    needed = {"source", "batch", *(name for name, _ in terms(survivor) if name != PRIORITY)}
+    return None if needed <= set(keyed.columns) else details
 
 
 def reads_text(candidates: Candidates, settings: ExactDedupSettings) -> bool:
@@ -105,9 +115,11 @@ def keys(candidates: Candidates, settings: ExactDedupSettings) -> DataFrame:
     if settings.fields == ["text"]:
         if settings.normalisation == "none":
             key = F.when(F.col("bytes") > 0, F.col("text_sha256"))
-            return candidates.documents.select("doc_id", key.alias("key"))
+            return candidates.documents.select("*", key.alias("key"))
         if "exact_key" in candidates.has:
-            return candidates.annotation("exact_key").select("doc_id", F.col("exact_key.key").alias("key"))
+            return candidates.annotation("exact_key").select(
+                "doc_id", "source", "batch", F.col("exact_key.key").alias("key")
+            )
         texts = candidates.with_text.select("doc_id", "text")
         return texts.mapInArrow(norm_v1_key_batches, "doc_id STRING, key BINARY")
     return _field_keys(candidates, settings)
@@ -164,7 +176,9 @@ def run(context: Context) -> Outcome:
             # Three parts of the plan start from the keys: without a stop here the text would be hashed three times.
             with context.progress.stage("hashing texts"):
                 keyed = context.scratch.materialize(keyed, "keys")
-        return exact_duplicates(keyed, details, step, settings.survivor, settings.sources)
+        return exact_duplicates(
+            keyed, details_needed(keyed, details, settings.survivor), step, settings.survivor, settings.sources
+        )
 
     return decide(context, decider)
 

@@ -24,7 +24,7 @@ from pydantic import Field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.deciding.annotated import annotator_tables, with_annotations
+from jobs.deciding.annotated import annotator_tables, check_annotated, with_annotations
 from jobs.deciding.step import check_steps, step_inputs
 from jobs.runtime.errors import GateFailed, ReconciliationError
 from jobs.runtime.job import Context, Job, Outcome
@@ -96,9 +96,9 @@ def run(context: Context) -> Outcome:
     places = annotator_tables(spark, context.inputs, settings.annotator_identities())
     tokens = F.lit(None).cast("bigint")
     if "tokens" in places:
-        documents = with_annotations(
-            spark, documents, context.inputs, places, settings.annotator_identities(), ["tokens"]
-        )
+        identities = settings.annotator_identities()
+        check_annotated(context.runs, context.version("documents"), identities, ["tokens"])
+        documents = with_annotations(spark, documents, context.inputs, places, identities, ["tokens"])
         tokens = F.col("tokens.count")
     narrow = documents.select("doc_id", "source", "batch", "characters", "bytes", "language", tokens.alias("tokens"))
     decisions = _decisions(context)

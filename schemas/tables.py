@@ -83,11 +83,12 @@ ANNOTATIONS = Contract(
     partitioned_by=("batch",),
     columns=(
         _DOC_ID,
+        _SOURCE,
         Column("text_sha256", "BINARY", "SHA-256 of the text that was annotated, so that stale rows are noticed"),
         _BATCH,
     ),
     checks={"hash": "length(text_sha256) = 32"},
-    statistics=("doc_id",),
+    statistics=("doc_id", "source"),
     open_ended=True,
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.runtime.errors import InputContractError, SettingsError
+from jobs.runtime.runs import RunTable
 from jobs.runtime.tables import Pinned, table_properties
 
 PROPERTY = "weir.annotator."
@@ -46,7 +48,6 @@ def with_annotations(
 
     Raises:
         SettingsError: if an annotator was not computed with the present settings.
-        InputContractError: if documents have no annotation of their present text.
     """
     names = sorted(set(wanted))
     absent = [name for name in names if name not in places]
@@ -67,23 +68,30 @@ def with_annotations(
     for table in sorted({places[name] for name in names}):
         columns = [name for name in names if places[name] == table]
         annotated = inputs[table].read(spark).select("doc_id", "text_sha256", *columns)
-        _check_complete(documents, annotated, table)
         joined = joined.join(annotated, ["doc_id", "text_sha256"])
     return joined
 
 
-def _check_complete(documents: DataFrame, annotated: DataFrame, table: str) -> None:
-    # Both counts come from the tables' logs; only where they differ are the rows compared.
-    if documents.count() == annotated.count():
-        return
-    lacking = documents.join(annotated, ["doc_id", "text_sha256"], "left_anti")
-    number = lacking.count()
-    if number:
-        examples = [str(row[0]) for row in lacking.select("doc_id").orderBy("doc_id").limit(5).collect()]
+def check_annotated(
+    runs: RunTable, documents_version: int, identities: Mapping[str, str], names: Iterable[str]
+) -> None:
+    """Annotators must have seen the very documents that are decided on.
+
+    ``annotate`` checks that every document of its input has a row for its present text; so its record for this version
+    of documents proves it here, without another look at the rows.
+
+    Raises:
+        InputContractError: naming the annotators for which there is no such record.
+    """
+    seen: set[tuple[str, str]] = set()
+    for settings, inputs in runs.done("annotate"):
+        if inputs.get("documents") == documents_version:
+            seen |= set(json.loads(settings).get("annotate", {}).items())
+    lacking = sorted(name for name in set(names) if (name, identities.get(name)) not in seen)
+    if lacking:
         raise InputContractError(
-            f"{number:,} document(s) have no row in '{table}'",
-            [f"document {e}" for e in examples],
-            "Run: weir annotate",
+            f"version {documents_version} of documents has not been annotated with: {', '.join(lacking)}",
+            remedy="Run: weir annotate",
         )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.deciding.annotated import annotator_tables, with_annotations
+from jobs.deciding.annotated import annotator_tables, check_annotated, with_annotations
 from jobs.runtime.errors import InputContractError
 from jobs.runtime.job import Context, Input, Outcome
 from jobs.runtime.runs import Count
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from jobs.settings import Settings
 
 FAILING = "ARRAY<STRUCT<rule: STRING, value: STRING, limit: STRING>>"
-NO_RULES = F.expr
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,7 @@ class Candidates:
         documents: The survivors of the earlier steps, without text, with every documents column.
         with_text: The same, with text (read only if used).
         annotated: From names of annotators to the documents with these.
+        annotation: From the name of one annotator to its column with ``doc_id``, ``source`` and ``batch``: no join.
         has: Names of the annotators that can be had.
     """
 
@@ -98,16 +98,18 @@ def decide(context: Context, decider: Callable[[Candidates], DataFrame]) -> Outc
         remaining = lambda frame: frame.join(dropped, ["doc_id"], "left_anti")  # noqa: E731
     identities = settings.annotator_identities()
     places = annotator_tables(context.spark, context.inputs, identities)
-    spark, inputs = context.spark, context.inputs
-    candidates = Candidates(
-        documents=remaining(narrow),
-        with_text=remaining(documents),
-        annotated=lambda names: remaining(with_annotations(spark, narrow, inputs, places, identities, names)),
-        annotation=lambda name: remaining(
-            inputs[places[name]].read(spark).select("doc_id", "text_sha256", "batch", name)
-        ),
-        has=frozenset(places),
-    )
+    spark, inputs, version = context.spark, context.inputs, context.version("documents")
+
+    def annotated(names: Sequence[str]) -> DataFrame:
+        joined = with_annotations(spark, narrow, inputs, places, identities, names)
+        check_annotated(context.runs, version, identities, names)
+        return remaining(joined)
+
+    def annotation(name: str) -> DataFrame:
+        check_annotated(context.runs, version, identities, [name])
+        return remaining(inputs[places[name]].read(spark).select("doc_id", "source", "batch", name))
+
+    candidates = Candidates(remaining(narrow), remaining(documents), annotated, annotation, frozenset(places))
     made = decider(candidates).withColumns(
         {
             "policy": F.lit(settings.policy),

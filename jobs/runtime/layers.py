@@ -6,6 +6,7 @@ not know together with the nearest name that it does.
 
 from __future__ import annotations
 
+import copy
 import difflib
 import hashlib
 import json
@@ -51,19 +52,32 @@ class Resolved(Generic[Model]):
         return "default"
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """SafeLoader that refuses a key given twice: the second would silently win."""
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that refuses a key given twice (the second would silently win) and leaves dates as text.
+
+    No setting is a date, and a batch is often called by one (``batch: 2024-03-10``).
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
             key = self.construct_object(key_node, deep=deep)
-            if isinstance(key, typing.Hashable) and key in seen:
+            if not isinstance(key, typing.Hashable):
+                continue  # the parent class refuses it
+            if key in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key '{key}' is given twice", key_node.start_mark
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def read_yaml(path: Path) -> Layer:
@@ -86,7 +100,7 @@ def read_yaml(path: Path) -> Layer:
 def parse_yaml(text: str, origin: str) -> dict[str, Any]:
     """YAML text as a mapping; ``origin`` names it in errors."""
     try:
-        values = yaml.load(text, _UniqueKeyLoader)  # a SafeLoader
+        values = yaml.load(text, _Loader)  # a SafeLoader
     except yaml.YAMLError as error:
         raise SettingsError(f"{origin} is not valid YAML: {' '.join(str(error).split())}") from None
     if values is None:
@@ -153,7 +167,7 @@ def canonical_json(values: Any) -> str:
 
 def _scalar(text: str, origin: str) -> Any:
     try:
-        return yaml.load(text, _UniqueKeyLoader)  # a SafeLoader
+        return yaml.load(text, _Loader)  # a SafeLoader
     except yaml.YAMLError as error:
         raise SettingsError(f"{origin}: '{text}' is not a valid value: {' '.join(str(error).split())}") from None
 
@@ -181,7 +195,7 @@ def _merge(
             dotted = ".".join(here)
             for stale in [known for known in origins if known.startswith(dotted + ".")]:
                 del origins[stale]
-            target[key] = list(value) if isinstance(value, list) else value
+            target[key] = copy.deepcopy(value)  # a later layer may change an entry of it
             origins[dotted] = origin
 
 
@@ -207,21 +221,50 @@ def _merge_list(
 def _problems(model: type[BaseModel], error: ValidationError, origins: Mapping[str, str]) -> list[str]:
     rows = []
     for problem in error.errors(include_url=False):
-        location = problem["loc"]
-        dotted = ".".join(str(part) for part in location if not str(part).startswith("function-"))
-        given = Resolved(model, origins).origin_of(dotted)  # type: ignore[type-var]
+        location = [part for part in problem["loc"] if not str(part).startswith("function-")]
+        dotted, given = _place(model, location, origins)
         where = f" ({given})" if given != "default" else ""
-        if problem["type"] == "extra_forbidden":
+        value, kind, context = problem.get("input"), problem["type"], problem.get("ctx", {})
+        if kind == "extra_forbidden":
             known = _field_names(model, location[:-1])
             rows.append(f"unknown setting '{dotted}'{where}{_suggestion(str(location[-1]), known)}")
-        elif problem["type"] == "missing":
+        elif kind == "missing":
             rows.append(f"setting '{dotted}' is missing{where}")
+        elif kind == "union_tag_invalid":
+            known = [name.strip(" '") for name in str(context["expected_tags"]).split(",")]
+            rows.append(
+                f"setting '{dotted}'{where}: unknown kind '{context['tag']}'{_suggestion(context['tag'], known)}"
+            )
+        elif kind == "union_tag_not_found":
+            rows.append(f"setting '{dotted}'{where}: nothing says of which kind it is; give its `kind`")
         else:
-            value = problem.get("input")
             shown = "" if isinstance(value, (dict, BaseModel)) else f", got {_short(value)}"
+            if kind == "string_type" and isinstance(value, (bool, int, float)):
+                shown += "; in quotes it is text: '...' (on the command line: '\"...\"')"
             message = problem["msg"].removeprefix("Value error, ")
             rows.append(f"setting '{dotted}'{where}: {message}{shown}" if dotted else f"{message}{where}")
     return rows
+
+
+def _place(model: type[BaseModel], location: Sequence[int | str], origins: Mapping[str, str]) -> tuple[str, str]:
+    """A problem's dotted path as people write it, and its origin.
+
+    Within a union the location also has the member's ``kind``. It belongs to the path where an entry of a list is
+    written as ``- exact_dedup: {...}``, and to none in a mapping (``annotate.tokens``).
+    """
+    tags = {
+        index
+        for index, part in enumerate(location)
+        if any(_is_tagged(step) for step in _steps(model, location[:index])) and _steps(model, location[: index + 1])
+    }
+    bare = ".".join(str(part) for index, part in enumerate(location) if index not in tags)
+    shown = ".".join(
+        str(part) for index, part in enumerate(location) if index not in tags or isinstance(location[index - 1], int)
+    )
+    if bare in origins:
+        return bare, origins[bare]
+    resolved: Resolved[BaseModel] = Resolved(model.model_construct(), origins)
+    return shown, resolved.origin_of(shown)
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:
@@ -237,11 +280,23 @@ def _short(value: Any) -> str:
 
 
 def _field_names(model: Any, location: Sequence[int | str]) -> list[str]:
-    """The names that are known at a place in the settings, by walking the models' annotations."""
+    """The names that are known at a place in the settings."""
+    return sorted({name for step in _steps(model, location) for name in _names_of(step)})
+
+
+def _steps(model: Any, location: Sequence[int | str]) -> list[Any]:
+    """The types at a place in the settings, by walking the models' annotations."""
     candidates = [model]
     for part in location:
         candidates = [step for candidate in candidates for step in _descend(candidate, part)]
-    return sorted({name for c in candidates for name in _names_of(c)})
+    return candidates
+
+
+def _is_tagged(annotation: Any) -> bool:
+    """Whether an annotation is a union whose members are told apart by their ``kind``."""
+    return typing.get_origin(annotation) in (typing.Union, types.UnionType) and any(
+        _tag_of(member) is not None for member in typing.get_args(annotation)
+    )
 
 
 def _names_of(annotation: Any) -> list[str]:

@@ -154,6 +154,13 @@ class RunTable:
         )
         return None if row is None else _record(row)
 
+    def done(self, job: str) -> list[tuple[str, dict[str, int]]]:
+        """Settings (JSON) and input versions of all finished runs of a job."""
+        if not self.exists():
+            return []
+        rows = self.frame().where((F.col("job") == job) & (F.col("status") == "done")).select("settings", "inputs").collect()
+        return [(str(row[0]), {str(i["name"]): int(i["version"]) for i in row[1]}) for row in rows]
+
     def begin(self, record: RunRecord) -> None:
         """Write the intent. The same run started twice at once leaves one row."""
         ensure_table(self.spark, RUNS.name, self.ref, RUNS)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from jobs.deciding.annotated import annotator_tables
 from jobs.deciding.step import Candidates
-from jobs.exact_dedup import ExactDedupSettings, exact_duplicates, keys, reads_text
+from jobs.exact_dedup import ExactDedupSettings, details_needed, exact_duplicates, keys, reads_text
 from jobs.runtime.scratch import Scratch
 from jobs.runtime.tables import Pinned, TableRef, latest_version
 from tests.benchmarks.common import consume, paired, prepared, report, session
@@ -37,7 +37,7 @@ def main(megabytes: float = 1000.0) -> bool:
             documents=documents.drop("text"),
             with_text=documents,
             annotated=lambda names: documents.drop("text"),
-            annotation=lambda name: annotated.select("doc_id", "text_sha256", "batch", name),
+            annotation=lambda name: annotated.select("doc_id", "source", "batch", name),
             has=has,
         )
 
@@ -47,7 +47,8 @@ def main(megabytes: float = 1000.0) -> bool:
         keyed = keys(given, step)
         if reads_text(given, step):
             keyed = Scratch(spark, settings.warehouse, "benchmark", "exact_dedup").materialize(keyed, "keys")
-        consume(exact_duplicates(keyed, given.documents, step, settings.survivor, settings.sources))
+        details = details_needed(keyed, given.documents, settings.survivor)
+        consume(exact_duplicates(keyed, details, step, settings.survivor, settings.sources))
 
     def bare() -> None:
         consume(documents.groupBy(F.sha2("text", 256)).count())

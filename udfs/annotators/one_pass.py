@@ -9,14 +9,14 @@ import pyarrow as pa
 from udfs.annotators.base import AnnotatorSettings
 from udfs.annotators.registry import ANNOTATORS
 
-CARRIED = ("doc_id", "text_sha256", "batch")
+CARRIED = ("doc_id", "source", "text_sha256", "batch")
 """Columns that go through unchanged, so that an annotation can be joined and be known as stale."""
 
 
 def one_pass(
     wanted: Sequence[tuple[str, AnnotatorSettings]],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For ``mapInArrow``: batches of (doc_id, text_sha256, batch, text) to the carried columns and a struct per annotator.
+    """For ``mapInArrow``: batches of the carried columns and text, to the carried columns and a struct per annotator.
 
     Kernels are opened once per task. Each struct ends in ``version``, the annotator's identity.
 
@@ -41,7 +41,7 @@ def one_pass(
 
 def output_schema(wanted: Sequence[tuple[str, AnnotatorSettings]]) -> str:
     """The pass's output as Spark DDL."""
-    carried = "doc_id STRING, text_sha256 BINARY, batch STRING"
+    carried = "doc_id STRING, source STRING, text_sha256 BINARY, batch STRING"
     return ", ".join([carried, *(f"`{name}` {ANNOTATORS[settings.kind].sql_type()}" for name, settings in wanted)])
 
 

@@ -87,7 +87,9 @@ def run_demo(options: argparse.Namespace) -> int:
         raise GateFailed(blocked)
     if wrong:
         raise ReconciliationError(f"{wrong:,} planted record(s) did not come out as planted")
-    sys.stdout.write(f"\nall exact. Look around: weir show selection --set warehouse={warehouse} --where \"reason = 'empty'\"\n")
+    sys.stdout.write(
+        f"\nall exact. Look around: weir show selection --set warehouse={warehouse} --where \"reason = 'empty'\"\n"
+    )
     return 0
 
 
@@ -146,7 +148,9 @@ def compare(spark: SparkSession, settings: Settings, corpus: Path) -> tuple[list
         by_id.withColumnRenamed("source", "found_source"), ["doc_id"], "left"
     )
     twin_right = (F.col("wanted") != "drop:exact_duplicate") | (F.col("kept_id") == F.col("original_id"))
-    rejects = planted.where(F.col("wanted").startswith("reject:")).join(by_place.drop("source"), ["file", "line"], "left")
+    rejects = planted.where(F.col("wanted").startswith("reject:")).join(
+        by_place.drop("source"), ["file", "line"], "left"
+    )
     right = F.coalesce((F.col("outcome") == F.col("wanted")) & twin_right, F.lit(False))
     judged = documents.select("source", "wanted", right.alias("right")).unionByName(
         rejects.select("source", "wanted", F.coalesce(F.col("outcome") == F.col("wanted"), F.lit(False)).alias("right"))

@@ -132,6 +132,7 @@ def _field_keys(candidates: Candidates, settings: ExactDedupSettings) -> DataFra
     """
     frame = candidates.with_text
     parts: list[Column] = []
+    nothing = F.lit(True)
     for field in settings.fields:
         column = _field(frame, field)
         if settings.normalisation == "norm_v1":
@@ -143,10 +144,7 @@ def _field_keys(candidates: Candidates, settings: ExactDedupSettings) -> DataFra
                 F.concat(F.lit("="), F.octet_length(column).cast("string"), F.lit(":"), column)
             )
         )
-        if field == settings.fields[0]:
-            nothing = column.isNull() | (column == "")
-        else:
-            nothing = nothing & (column.isNull() | (column == ""))
+        nothing = nothing & (column.isNull() | (column == ""))
     digest = F.unhex(F.sha2(F.concat(*parts), 256))
     key = F.when(~nothing, digest) if settings.empty == "drop" else digest
     return frame.select("doc_id", key.alias("key"))

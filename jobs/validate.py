@@ -105,7 +105,9 @@ def coverage_of(
     width = len(settings.per)
     overrides: dict[Slice, Floor] = {}
     for label, floor in settings.floors.items():
-        values: tuple[str | None, ...] = tuple(None if part == "<null>" else part for part in label.split("/", width - 1))
+        values: tuple[str | None, ...] = tuple(
+            None if part == "<null>" else part for part in label.split("/", width - 1)
+        )
         overrides[values] = Floor(documents=floor.documents, tokens=floor.tokens)
         planned.add(values)
     common = Floor(documents=settings.floor.documents, tokens=settings.floor.tokens)

@@ -13,7 +13,9 @@ from jobs.runtime.cli import load_settings
 from jobs.runtime.job import run_job
 
 settings = load_settings([dbutils.widgets.get("settings")], []).settings
-results = [run_job(spark, job, settings, dbutils.widgets.get("run_id"), step, quiet=True) for job, step in pipeline(settings)]
+results = [
+    run_job(spark, job, settings, dbutils.widgets.get("run_id"), step, quiet=True) for job, step in pipeline(settings)
+]
 
 # COMMAND ----------
 from jobs.runtime.funnel import print_funnel

@@ -10,6 +10,8 @@ from functools import cached_property
 
 from pyspark.sql.types import DataType, StructField, StructType
 
+from schemas.types import parse_type
+
 PROPERTY_NAME = "weir.contract"
 PROPERTY_VERSION = "weir.contract.version"
 CONSTRAINT_PREFIX = "delta.constraints.weir_"
@@ -27,10 +29,7 @@ class Column:
     @cached_property
     def data_type(self) -> DataType:
         """The Spark type of the column."""
-        schema = StructType.fromDDL(f"`{self.name}` {self.sql_type}")
-        if not isinstance(schema, StructType):
-            raise TypeError(f"'{self.sql_type}' is not the type of a column")
-        return schema.fields[0].dataType
+        return parse_type(self.sql_type)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from udfs.records import (
     Reject,
     document_of,
     document_of_file,
+    json_default,
     raw_of,
     read_json_line,
 )
@@ -99,7 +100,7 @@ class _Rows:
             notes=document.notes,
             text=document.encoded,
         )
-        self.size += len(document.encoded)
+        self.size += len(document.encoded) + sum(len(value) for _, value in document.attributes)
 
     def reject(self, file: str, stretch: int, position: int, reject: Reject, raw: tuple[str, bytes]) -> None:
         self._add(
@@ -228,7 +229,7 @@ def row_reader(
                 if isinstance(outcome, Document):
                     rows.document(file, 0, position, outcome)
                 else:
-                    raw = json.dumps(record, ensure_ascii=False, default=str, sort_keys=True)
+                    raw = json.dumps(record, ensure_ascii=False, default=json_default, sort_keys=True)
                     encoded = raw.encode("utf-8", errors="backslashreplace")
                     rows.reject(file, 0, position, outcome, raw_of(encoded, rules))
                 if rows.size >= FLUSH_BYTES or len(rows) >= 10_000:

@@ -1,16 +1,19 @@
 """Raw records to document fields: JSON lines, whole files, and rows that already have columns.
 
 Everything that can be wrong with a record gets a reason of its own, and a wrong record is given back whole; a record
-is never half-read. Works on plain Python bytes and strings; ``udfs.ingest_batches`` wraps it for Arrow.
+is never half-read. Works on plain Python bytes and strings; ``udfs.record_batches`` wraps it for Arrow.
 """
 
 from __future__ import annotations
 
+import base64
+import codecs
 import datetime
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +30,7 @@ REASONS = {
     "text_not_string": "the text is not a string",
     "text_too_long": "the text is longer than the limit",
     "id_missing": "there is no id",
-    "bad_id": "the id is neither a string nor a whole number",
+    "bad_id": "the id is neither a whole number nor a string of whole characters",
     "source_missing": "there is no source",
     "bad_type": "a field can't be read as the type that the settings give it",
     "duplicate_id": "the id was given before in the same delivery",
@@ -46,6 +49,14 @@ EARLIEST, LATEST = (
     datetime.datetime(2200, 1, 1, tzinfo=datetime.UTC),
 )
 """Time stamps outside are noted as bad: file formats disagree about calendars before 1900, and nothing was fetched then."""
+
+NESTING = 200
+"""How deeply objects and arrays of a record may be nested: one limit, far below where Python's own stack would end."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_KEY_END = re.compile(rb'(?<!\\)"[ \t\r\n]*:')
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,6 @@ class RecordRules:
     source: str
     mapped: Mapped = field(default_factory=Mapped)
     types: Mapping[str, str] = field(default_factory=dict)
-    needs_id: bool = False
     max_bytes: int = 100_000_000
     encoding: str = "utf-8"
     replace_bad_bytes: bool = False
@@ -110,7 +120,7 @@ class BadRecord(Exception):
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(reason)
-        self.reason, self.detail = reason, detail
+        self.reason, self.detail = reason, _valid_text(detail, [])[0]
 
 
 def read_json_line(line: bytes, rules: RecordRules) -> Document | Reject | None:
@@ -119,27 +129,31 @@ def read_json_line(line: bytes, rules: RecordRules) -> Document | Reject | None:
     The fast parser reads what is strictly JSON. What it refuses, and where it would lose something (a key given twice,
     a whole number beyond 64 bits), is read again by the standard library's parser, which is slower and exact.
     """
+    line = line.removeprefix(_BYTE_ORDER_MARK)
     if not line or line.isspace():
         return None
+    notes: list[str] = []
     try:
-        return document_of(_parse(line, rules), rules)
+        return document_of(_parse(line, rules, notes), rules, notes)
     except BadRecord as bad:
         return Reject(bad.reason, bad.detail, rules.source)
 
 
-def document_of(record: Mapping[str, Any], rules: RecordRules) -> Document | Reject:
+def document_of(record: Mapping[str, Any], rules: RecordRules, notes: Iterable[str] = ()) -> Document | Reject:
     """A record's fields as a document, or the reason why not.
 
     Args:
-        record: Values by name; as JSON knows them (str, int, float, bool, None, list, dict).
+        record: Values by name; as JSON knows them (str, int, float, bool, None, list, dict), and from tables also
+            bytes and datetime.
         rules: How to read them.
+        notes: What was repaired before.
     """
     mapped = rules.mapped
     doc_id: str | None = None
     source = rules.source
     try:
-        used: set[str] = set()
-        notes: list[str] = []
+        used: set[tuple[str, ...]] = set()
+        notes = list(notes)
         if mapped.source is not None:
             source = _source_of(_take(record, mapped.source, used))
         if mapped.doc_id is not None:
@@ -147,8 +161,10 @@ def document_of(record: Mapping[str, Any], rules: RecordRules) -> Document | Rej
         value = _take(record, mapped.text, used)
         if value is None:
             raise BadRecord("text_missing", f"field '{mapped.text}' is {_presence(record, mapped.text)}")
+        if isinstance(value, bytes):
+            value = _decode(value, rules, notes)
         if not isinstance(value, str):
-            raise BadRecord("text_not_string", f"field '{mapped.text}' is {_kind(value)}: {_cut(json.dumps(value))}")
+            raise BadRecord("text_not_string", f"field '{mapped.text}' is {_kind(value)}: {_shown(value)}")
         text, encoded = _valid_text(value, notes)
         if len(encoded) > rules.max_bytes:
             raise BadRecord(
@@ -158,12 +174,12 @@ def document_of(record: Mapping[str, Any], rules: RecordRules) -> Document | Rej
         for name in ("url", "language", "origin", "generator"):
             path = getattr(mapped, name)
             if path is not None:
-                setattr(document, name, _string_or_none(_take(record, path, used)))
+                setattr(document, name, _string_or_none(_take(record, path, used), notes))
         if mapped.generation is not None:
             document.generation = _whole_or_none(_take(record, mapped.generation, used), mapped.generation)
         if mapped.fetched_at is not None:
             document.fetched_at = _timestamp(_take(record, mapped.fetched_at, used), notes)
-        document.attributes = _attributes(record, used, rules.types)
+        document.attributes = _attributes(record, used, rules.types, notes)
         return document
     except BadRecord as bad:
         return Reject(bad.reason, bad.detail, source, doc_id)
@@ -178,7 +194,7 @@ def document_of_file(content: bytes, rules: RecordRules) -> Document | Reject:
             f"{len(content):,} bytes; the limit is {rules.max_bytes:,} (setting max_bytes)",
             rules.source,
         )
-    if b"\x00" in content[:8192] and not rules.encoding.lower().replace("-", "").startswith(("utf16", "utf32")):
+    if b"\x00" in content[:8192] and not _has_nul_bytes(rules.encoding):
         return Reject("binary_file", f"a NUL byte at position {content.index(0)}", rules.source)
     try:
         text = content.decode(rules.encoding)
@@ -221,26 +237,25 @@ def parse_timestamp(value: Any) -> datetime.datetime | None:
     return stamp if EARLIEST <= stamp < LATEST else None
 
 
-def _parse(line: bytes, rules: RecordRules) -> Mapping[str, Any]:
-    if line.startswith(b"\xef\xbb\xbf"):
-        line = line[3:]
+def _parse(line: bytes, rules: RecordRules, notes: list[str]) -> Mapping[str, Any]:
+    text: str | None = None
     if rules.encoding.lower() not in ("utf-8", "utf8"):
-        line = _decode(line, rules).encode("utf-8", errors="surrogatepass")
+        text = _decode(line, rules, notes).removeprefix("\ufeff")
+        line = text.encode("utf-8", errors="surrogatepass")
     try:
         record = orjson.loads(line)
+        exact = _is_exact(record, line)
     except orjson.JSONDecodeError:
-        record = _parse_exactly(line, rules)
-    else:
-        if isinstance(record, dict) and (_repeats_a_key(line, record) or any(map(_may_be_inexact, record.values()))):
-            record = _parse_exactly(line, rules)
+        exact = False
+    if not exact:
+        record = _parse_exactly(_decode(line, rules, notes) if text is None else text)
     if not isinstance(record, dict):
         raise BadRecord("not_an_object", f"the line holds {_kind(record)}")
     return record
 
 
-def _parse_exactly(line: bytes, rules: RecordRules) -> Any:
-    text = _decode(line, rules)
-    decoder = json.JSONDecoder(object_pairs_hook=_object)
+def _parse_exactly(text: str) -> Any:
+    decoder = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite)
     start = len(text) - len(text.lstrip(" \t\r\n"))
     try:
         record, end = decoder.raw_decode(text, start)
@@ -248,14 +263,70 @@ def _parse_exactly(line: bytes, rules: RecordRules) -> Any:
         raise BadRecord("bad_json", f"{error.msg} at character {error.pos + 1}") from None
     except RecursionError:
         raise BadRecord("bad_json", "nested too deeply") from None
+    except ValueError:  # Python refuses to read thousands of digits as one number
+        raise BadRecord("bad_json", "a number has too many digits") from None
     rest = text[end:].strip(" \t\r\n")
     if rest:
         try:
             decoder.raw_decode(rest)
-        except (json.JSONDecodeError, BadRecord, RecursionError):
+        except (ValueError, BadRecord, RecursionError):
             raise BadRecord("bad_json", f"something follows the JSON value, at character {end + 1}") from None
         raise BadRecord("several_records_on_line", f"another JSON value begins after character {end}")
+    _survey(record)
     return record
+
+
+def _is_exact(record: Any, line: bytes) -> bool:
+    """Whether the fast parser has lost nothing: no key that was given twice, no digit of a whole number."""
+    keys, doubtful = _survey(record)
+    return not doubtful and keys == _keys_written(line)
+
+
+def _keys_written(line: bytes) -> int:
+    """The number of keys in a line of valid JSON, of keys that don't end in a backslash.
+
+    Only a key's closing quote has a colon after it; a quote within a string has a backslash before it.
+    """
+    if b" :" in line or b"\t:" in line or b"\r:" in line:
+        return len(_KEY_END.findall(line))
+    return line.count(b'":') - line.count(b'\\":')
+
+
+def _survey(record: Any) -> tuple[int, bool]:
+    """The number of keys at all depths, and whether a value or a key makes the exact parser necessary.
+
+    These are whole numbers beyond 64 bits, which the fast parser turns into floats, and keys that end in a backslash,
+    which ``_keys_written`` can't count.
+    """
+    keys, doubtful = 0, False
+    level = [record]
+    for _ in range(NESTING):
+        inner: list[Any] = []
+        for container in level:
+            if isinstance(container, dict):
+                keys += len(container)
+                doubtful = doubtful or any(name.endswith("\\") for name in container)
+                values: Iterable[Any] = container.values()
+            elif isinstance(container, list):
+                values = container
+            else:
+                continue
+            for value in values:
+                if isinstance(value, float):
+                    doubtful = doubtful or abs(value) >= 2**53
+                elif isinstance(value, (dict, list)):
+                    inner.append(value)
+        if not inner:
+            return keys, doubtful
+        level = inner
+    raise BadRecord("bad_json", f"nested too deeply: more than {NESTING} levels")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise BadRecord("bad_json", f"the number {_cut(digits)} is too large")
+    return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -267,66 +338,69 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _decode(line: bytes, rules: RecordRules) -> str:
+def _decode(content: bytes, rules: RecordRules, notes: list[str]) -> str:
     try:
-        return line.decode(rules.encoding)
+        return content.decode(rules.encoding)
     except UnicodeDecodeError as error:
-        if rules.replace_bad_bytes:
-            return line.decode(rules.encoding, errors="replace")
-        raise BadRecord("bad_encoding", _where(error, rules)) from None
+        if not rules.replace_bad_bytes:
+            raise BadRecord("bad_encoding", _where(error, rules)) from None
+        _note("bad_encoding", notes)
+        return content.decode(rules.encoding, errors="replace")
+
+
+def _note(note: str, notes: list[str]) -> None:
+    if note not in notes:  # a document is counted once under each note
+        notes.append(note)
+
+
+def _has_nul_bytes(encoding: str) -> bool:
+    """Whether ordinary text has NUL bytes in an encoding, by whichever of its names it is called."""
+    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
 
 
 def _where(error: UnicodeDecodeError, rules: RecordRules) -> str:
     return f"byte 0x{error.object[error.start]:02x} at position {error.start} is not valid {rules.encoding}"
 
 
-def _repeats_a_key(line: bytes, record: dict[str, Any]) -> bool:
-    """Whether a key may stand twice: ``"name"`` is found more often than once, or keys are written with escapes.
-
-    A quoted name within a string has backslashes before its quotes and is not found; one in a nested object is, and
-    then the exact parser decides.
-    """
-    return any(line.count(b'"' + name.encode("utf-8", "surrogatepass") + b'"') != 1 for name in record)
-
-
-def _may_be_inexact(value: Any) -> bool:
-    """Whole numbers beyond 64 bits came out as floats, and lost digits."""
-    if isinstance(value, float):
-        return abs(value) >= 2**53
-    if isinstance(value, dict):
-        return any(map(_may_be_inexact, value.values()))
-    return isinstance(value, list) and any(map(_may_be_inexact, value))
-
-
-def _take(record: Mapping[str, Any], path: str, used: set[str]) -> Any:
+def _take(record: Mapping[str, Any], path: str, used: set[tuple[str, ...]]) -> Any:
     """The value at a name, or at a dotted path into nested objects (a name that itself has dots wins)."""
     if path in record:
-        used.add(path)
+        used.add((path,))
         return record[path]
     value: Any = record
-    for part in path.split("."):
+    parts = tuple(path.split("."))
+    for part in parts:
         if not isinstance(value, Mapping) or part not in value:
             return None
         value = value[part]
+    used.add(parts)
     return value
 
 
 def _presence(record: Mapping[str, Any], path: str) -> str:
-    return "null" if path in record else f"not there; the record has {_cut(', '.join(sorted(record)))}"
+    if path in record:
+        return "null"
+    if path.split(".")[0] in record:
+        return "null or not there"
+    return f"not there; the record has {_cut(', '.join(sorted(record)))}"
 
 
 def _id_of(value: Any, name: str) -> str:
     if value is None or value == "":
         raise BadRecord("id_missing", f"field '{name}' is {'empty' if value == '' else 'null or not there'}")
     if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise BadRecord("bad_id", f"field '{name}' is {_kind(value)}: {_cut(json.dumps(value))}")
-    return _valid_text(str(value), [])[0]
+        raise BadRecord("bad_id", f"field '{name}' is {_kind(value)}: {_shown(value)}")
+    found: list[str] = []
+    text = _valid_text(str(value), found)[0]
+    if found:  # repaired, two ids could become one
+        raise BadRecord("bad_id", f"field '{name}' holds half of a surrogate pair: {_shown(value)}")
+    return text
 
 
 def _source_of(value: Any) -> str:
-    if value is None or value == "" or isinstance(value, (dict, list)):
-        raise BadRecord("source_missing", f"the field for the source is {_kind(value)}")
-    return _valid_text(value if isinstance(value, str) else json.dumps(value), [])[0]
+    if value is None or value == "" or isinstance(value, (dict, list, bytes)):
+        raise BadRecord("source_missing", f"the field for the source is {'empty' if value == '' else _kind(value)}")
+    return _valid_text(value if isinstance(value, str) else _json(value), [])[0]
 
 
 def _valid_text(text: str, notes: list[str]) -> tuple[str, bytes]:
@@ -336,23 +410,21 @@ def _valid_text(text: str, notes: list[str]) -> tuple[str, bytes]:
     except UnicodeEncodeError:
         # Through UTF-16 a high and a low half that stand side by side become the one character that was meant.
         repaired = text.encode("utf-16-le", errors="surrogatepass").decode("utf-16-le", errors="replace")
-        notes.append("bad_unicode")
+        _note("bad_unicode", notes)
         return repaired, repaired.encode("utf-8")
 
 
-def _string_or_none(value: Any) -> str | None:
+def _string_or_none(value: Any, notes: list[str]) -> str | None:
     if value is None:
         return None
-    return _valid_text(value if isinstance(value, str) else _json(value), [])[0]
+    return _valid_text(value if isinstance(value, str) else _json(value), notes)[0]
 
 
 def _whole_or_none(value: Any, name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value < 2**31:
-        raise BadRecord(
-            "bad_type", f"field '{name}' should be a whole number, is {_kind(value)}: {_cut(json.dumps(value))}"
-        )
+        raise BadRecord("bad_type", f"field '{name}' should be a whole number, is {_kind(value)}: {_shown(value)}")
     return value
 
 
@@ -361,34 +433,47 @@ def _timestamp(value: Any, notes: list[str]) -> datetime.datetime | None:
         return None
     stamp = parse_timestamp(value)
     if stamp is None:
-        notes.append("bad_timestamp")
+        _note("bad_timestamp", notes)
     return stamp
 
 
-def _attributes(record: Mapping[str, Any], used: set[str], types: Mapping[str, str]) -> list[tuple[str, str]]:
-    rows = []
-    for name, value in record.items():
-        if name in used or value is None:
+def _attributes(
+    record: Mapping[str, Any], used: set[tuple[str, ...]], types: Mapping[str, str], notes: list[str]
+) -> list[tuple[str, str]]:
+    rows: dict[str, str] = {}
+    for name, given in record.items():
+        inside = [path[1:] for path in used if len(path) > 1 and path[0] == name]
+        value = _without(given, inside) if inside else given
+        if (name,) in used or value is None:
             continue
         text = (
             _typed(name, value, types[name]) if name in types else (value if isinstance(value, str) else _json(value))
         )
-        rows.append((_valid_text(name, [])[0], _valid_text(text, [])[0]))
-    return rows
+        valid = _valid_text(name, notes)[0]
+        if valid in rows:
+            raise BadRecord("duplicate_key", f"key '{_cut(valid)}' stands twice once lone surrogates are replaced")
+        rows[valid] = _valid_text(text, notes)[0]
+    return list(rows.items())
+
+
+def _without(value: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> dict[str, Any] | None:
+    """A nested object without what became columns, so that no text is stored twice; None if nothing remains."""
+    rest = dict(value)
+    for first, *further in paths:
+        inner = _without(rest[first], [tuple(further)]) if further else None
+        if inner is None:
+            rest.pop(first, None)
+        else:
+            rest[first] = inner
+    return rest or None
 
 
 def _typed(name: str, value: Any, wanted: str) -> str:
     """The value in the one spelling of its type, or ``bad_type``."""
     text = value.strip() if isinstance(value, str) else value
     try:
-        if wanted == "integer":
-            if isinstance(text, bool) or (isinstance(text, float) and not text.is_integer()):
-                raise ValueError
-            return str(int(text))
-        if wanted == "number":
-            if isinstance(text, bool) or not math.isfinite(float(text)):
-                raise ValueError
-            return repr(float(text)) if not isinstance(text, int) else str(text)
+        if wanted in ("integer", "number"):
+            return _number(text, whole=wanted == "integer")
         if wanted == "boolean":
             if text in (True, False) and isinstance(text, bool):
                 return "true" if text else "false"
@@ -404,14 +489,47 @@ def _typed(name: str, value: Any, wanted: str) -> str:
             raise ValueError
         return value
     except (ValueError, TypeError, OverflowError):
-        shown = _cut(json.dumps(value, default=str))
-        raise BadRecord("bad_type", f"field '{name}' should be {wanted}, is {_kind(value)}: {shown}") from None
+        raise BadRecord("bad_type", f"field '{name}' should be {wanted}, is {_kind(value)}: {_shown(value)}") from None
+
+
+def _number(value: Any, whole: bool) -> str:
+    """15, 15.0 and "15" are all ``15``; ``ValueError`` for what is no number, or no whole one."""
+    if isinstance(value, str):
+        # By pattern, for Python would also read 1_000 and the digits of other scripts.
+        if _WHOLE.fullmatch(value):
+            value = int(value)
+        elif not whole and _NUMBER.fullmatch(value):
+            value = float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError
+    if isinstance(value, int):
+        return str(value)
+    if value.is_integer() and (whole or abs(value) < 2**53):
+        return str(int(value))
+    if whole:
+        raise ValueError
+    return repr(value)
+
+
+def json_default(value: Any) -> str:
+    """Values of tables that JSON doesn't know: times in UTC as ISO 8601, bytes in base64."""
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC).isoformat()
+    if isinstance(value, (datetime.datetime, datetime.date)):
+        return value.isoformat()
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode()
+    return str(value)
 
 
 def _json(value: Any) -> str:
-    if isinstance(value, (datetime.datetime, datetime.date)):
-        return value.isoformat()
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    if not isinstance(value, (dict, list, int, float)) and value is not None:
+        return json_default(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=json_default)
+
+
+def _shown(value: Any) -> str:
+    return _cut(json.dumps(value, default=json_default))
 
 
 def _kind(value: Any) -> str:

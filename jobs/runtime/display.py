@@ -56,7 +56,7 @@ def cell(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+        return f"{value:,.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
     if isinstance(value, (bytes, bytearray)):
         text = value.hex()
         return text if len(text) <= 16 else text[:12] + "…"

@@ -25,12 +25,21 @@ _CONFLICT = re.compile(
 )
 _DAMAGED = re.compile(
     r"EOFException|ZipException|incorrect header check|invalid (?:block|stored block|distance|bit length)|"
-    r"ChecksumException|invalid stream|crc error|not a Parquet file|is not a Parquet|CORRUPT|Stream is corrupted|"
-    r"Unknown frame descriptor|Data corruption detected|unexpected end of stream|bad block header|"
-    r"FAILED_READ_FILE\.(?!FILE_NOT_EXIST)|CANNOT_READ_FILE_FOOTER|corrupt",
-    re.IGNORECASE,
+    r"ChecksumException|invalid stream|crc error|not a gzip file|unknown gzip format|is not a Parquet|"
+    r"can not read FileMetaData|tream(?: is)? corrupted|Truncated source|Unknown frame descriptor|"
+    r"Data corruption detected|[Uu]nexpected end of (?:input )?stream|bad block header|"
+    r"FAILED_READ_FILE\.(?!FILE_NOT_EXIST)|CANNOT_READ_FILE_FOOTER"
 )
-_FILE = re.compile(r"(?:file|s3a?|gs|abfss?|hdfs|dbfs|wasbs?):/[^\s'\"\])},]+")
+_NOT_PERMITTED = re.compile(
+    # A folder that can't be made: Hadoop's local file system says no more than that it failed.
+    r"Permission denied|AccessControlException|AccessDenied|DELTA_CANNOT_CREATE_LOG_PATH|Mkdirs failed to create"
+)
+_CRASHED = re.compile(r"Python worker exited unexpectedly")
+_FILE = re.compile(
+    r"(?:file|s3a?|gs|abfss?|hdfs|dbfs|wasbs?):/[^\s'\"\])},]+|(?<=: )/[^\n:]+(?= \(Permission)|"
+    r"(?<=AccessDeniedException: )/[^\n:]+|(?<=Permission denied: ')/[^\n']+"
+)
+_FRAME = re.compile(r"^\s+(?:at |\.\.\. \d+ more).*\n?", re.MULTILINE)
 
 
 def conflict_of(error: BaseException) -> str | None:
@@ -55,13 +64,16 @@ def translate(error: BaseException, doing: str) -> BaseException:
             f"{doing}: another run changed the same table at the same time ({conflict}). "
             "Nothing of this run was written there; run it again with the same run id."
         )
+    broken = _broken_constraint(text, doing)
+    if broken is not None:  # before all others: it quotes values of the row, which may say anything
+        return broken
     if "No space left on device" in text or "DiskErrorException" in text or "ENOSPC" in text:
         return ScratchFull(
             f"{doing}: the disk is full. Free space, or name another place with the settings spark.scratch "
             "(intermediate data), spark.conf 'spark.local.dir' (shuffles) or warehouse (tables); "
             "then run it again with the same run id."
         )
-    if "Permission denied" in text or "AccessControlException" in text or "AccessDenied" in text:
+    if _NOT_PERMITTED.search(text):
         return NotPermitted(
             f"{doing}: no permission{_file_in(text)}",
             remedy="Give this user the right to read the inputs and to write the warehouse and the scratch folder.",
@@ -69,10 +81,10 @@ def translate(error: BaseException, doing: str) -> BaseException:
     ours = re.search(r"WeirInputError:\s*([^\n]+)", text)
     if ours:
         return InputContractError(ours.group(1))
-    if _DAMAGED.search(text):
+    if _DAMAGED.search(text) and not _CRASHED.search(text):  # a worker that dies also ends its stream too early
         return UnreadableInput(
             f"{doing}: a file is damaged or cut short{_file_in(text)}",
-            [_first_line_with(_DAMAGED, text)],
+            [_innermost_cause(text)],
             "Fetch the file again, or take it out of the setting 'paths'. Nothing was written.",
         )
     if "FILE_NOT_EXIST" in text or "FileNotFoundException" in text or "PATH_NOT_FOUND" in text:
@@ -81,13 +93,18 @@ def translate(error: BaseException, doing: str) -> BaseException:
         return TableMissing(
             f"{doing}: the version is no longer there (VACUUM or log clean-up)", remedy="Use a new run id."
         )
+    return error
+
+
+def _broken_constraint(text: str, doing: str) -> InputContractError | None:
     violated = re.search(r"CHECK constraint (\S+) \(([^\n]*)\) violated[^\n]*((?:\n - [^\n]*){0,8})", text)
     if violated:
         return InputContractError(
             f"{doing}: a row breaks the table's constraint {violated.group(1)}: {violated.group(2)}",
             [line.strip(" -") for line in violated.group(3).strip().splitlines()],
         )
-    return error
+    null = re.search(r"NOT NULL constraint violated for column: (\S+?)\.?\s", text + "\n")
+    return InputContractError(f"{doing}: column '{null.group(1)}' may not be NULL") if null else None
 
 
 def reason_of(error: BaseException) -> str:
@@ -96,6 +113,8 @@ def reason_of(error: BaseException) -> str:
     python = re.findall(r"^(?:[A-Za-z_][\w.]*(?:Error|Exception)): .*$", text, re.MULTILINE)
     if "PythonException" in text and python:
         return python[-1]
+    if _CRASHED.search(text):
+        return "a Python worker died, most often because the memory ran out: fewer cores, or more memory a core"
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
     cause = re.search(r"^: (.+)$", text, re.MULTILINE)
     if first.startswith("An error occurred while calling") and cause:
@@ -116,7 +135,7 @@ def _text_of(error: BaseException) -> str:
     stack = getattr(error, "_stackTrace", None) or getattr(error, "_stacktrace", None)
     if isinstance(stack, str):
         parts.append(stack)
-    return "\n".join(parts)
+    return _FRAME.sub("", "\n".join(parts))
 
 
 def _file_in(text: str) -> str:
@@ -124,5 +143,8 @@ def _file_in(text: str) -> str:
     return f": {match.group(0).rstrip('.')}" if match else ""
 
 
-def _first_line_with(pattern: re.Pattern[str], text: str) -> str:
-    return next((line.strip()[:300] for line in text.splitlines() if pattern.search(line)), "")
+def _innermost_cause(text: str) -> str:
+    """The last of the JVM's causes, else the first line that tells of the damage."""
+    causes = re.findall(r"^\s*Caused by: (.+)$", text, re.MULTILINE)
+    told = [line.strip() for line in text.splitlines() if _DAMAGED.search(line)]
+    return (causes or told)[-1 if causes else 0][:300]

@@ -114,11 +114,16 @@ def print_table_rows(
 
 
 def _split(columns: str) -> list[str]:
-    """Split at commas that are not inside parentheses or brackets."""
-    parts, depth, current = [], 0, ""
+    """Split at commas that are not inside parentheses, brackets or quotes."""
+    parts, depth, current, quote = [], 0, "", ""
     for character in columns:
-        depth += (character in "([") - (character in ")]")
-        if character == "," and depth == 0:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"`":
+            quote = character
+        else:
+            depth += (character in "([") - (character in ")]")
+        if character == "," and depth == 0 and not quote:
             parts.append(current.strip())
             current = ""
         else:

@@ -102,7 +102,7 @@ def parse_yaml(text: str, origin: str) -> dict[str, Any]:
     try:
         values = yaml.load(text, _Loader)  # a SafeLoader
     except yaml.YAMLError as error:
-        raise SettingsError(f"{origin} is not valid YAML: {' '.join(str(error).split())}") from None
+        raise SettingsError(f"{origin} is not valid YAML: {_yaml_problem(error)}") from None
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -146,7 +146,10 @@ def resolve(model: type[Model], layers: Iterable[Layer]) -> Resolved[Model]:
     merged: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for layer in layers:
-        _merge(merged, layer.values, layer.origin, origins, ())
+        try:
+            _merge(merged, layer.values, layer.origin, origins, ())
+        except RecursionError:
+            raise SettingsError(f"{layer.origin}: a YAML alias (*name) stands inside of what it names") from None
     try:
         return Resolved(model.model_validate(merged), origins)
     except ValidationError as error:
@@ -169,7 +172,11 @@ def _scalar(text: str, origin: str) -> Any:
     try:
         return yaml.load(text, _Loader)  # a SafeLoader
     except yaml.YAMLError as error:
-        raise SettingsError(f"{origin}: '{text}' is not a valid value: {' '.join(str(error).split())}") from None
+        raise SettingsError(f"{origin}: '{text}' is not a valid value: {_yaml_problem(error)}") from None
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    return " ".join(str(error).split()).replace('in "<unicode string>", ', "at ")
 
 
 def _nested(path: Sequence[str], value: Any) -> dict[str, Any]:
@@ -229,7 +236,8 @@ def _problems(model: type[BaseModel], error: ValidationError, origins: Mapping[s
             known = _field_names(model, location[:-1])
             rows.append(f"unknown setting '{dotted}'{where}{_suggestion(str(location[-1]), known)}")
         elif kind == "missing":
-            rows.append(f"setting '{dotted}' is missing{where}")
+            section = _place(model, location[:-1], origins)[1]
+            rows.append(f"setting '{dotted}' is missing" + (f" ({section})" if section != "default" else ""))
         elif kind == "union_tag_invalid":
             known = [name.strip(" '") for name in str(context["expected_tags"]).split(",")]
             rows.append(
@@ -263,8 +271,11 @@ def _place(model: type[BaseModel], location: Sequence[int | str], origins: Mappi
     )
     if bare in origins:
         return bare, origins[bare]
-    resolved: Resolved[BaseModel] = Resolved(model.model_construct(), origins)
-    return shown, resolved.origin_of(shown)
+    given = Resolved(model.model_construct(), origins).origin_of(shown)
+    if given == "default":  # a section: where what it holds came from
+        inside = {origin for path, origin in origins.items() if path.startswith(shown + ".")}
+        given = ", ".join(sorted(inside)) or given
+    return shown, given
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:

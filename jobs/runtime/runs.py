@@ -158,7 +158,12 @@ class RunTable:
         """Settings (JSON) and input versions of all finished runs of a job."""
         if not self.exists():
             return []
-        rows = self.frame().where((F.col("job") == job) & (F.col("status") == "done")).select("settings", "inputs").collect()
+        rows = (
+            self.frame()
+            .where((F.col("job") == job) & (F.col("status") == "done"))
+            .select("settings", "inputs")
+            .collect()
+        )
         return [(str(row[0]), {str(i["name"]): int(i["version"]) for i in row[1]}) for row in rows]
 
     def begin(self, record: RunRecord) -> None:

@@ -77,3 +77,33 @@ def run_until(spark: SparkSession, settings: Settings, last: str, run_id: str = 
 def ids(frame: DataFrame) -> list[str]:
     """Sorted ids."""
     return sorted(str(row[0]) for row in frame.select("doc_id").collect())
+
+
+def settings_in(home: Path, **values: Any) -> Settings:
+    """Settings with a warehouse under a folder."""
+    from jobs.runtime.layers import Layer, resolve
+
+    return resolve(Settings, [Layer("test", {"warehouse": str(home / "warehouse"), **values})]).settings
+
+
+def read_files(
+    spark: SparkSession, paths: Path | list[Path], source: str = "s", **given: Any
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Documents and rejects that one source's files give, in the order of files and lines; nothing is stored.
+
+    As in the job, it is checked that every file was read, once.
+    """
+    from pyspark.sql import functions as F
+
+    from jobs.ingest import IngestSettings, check_reading, read_source
+    from jobs.ingesting.files import list_files
+    from jobs.ingesting.reading import numbered
+
+    places = [str(path) for path in (paths if isinstance(paths, list) else [paths])]
+    settings = IngestSettings(paths=places, **given)
+    listing = list_files(spark, settings.paths, settings.format, settings.pattern)
+    raw = read_source(spark, listing, source, settings).withColumn("entry", F.lit(source))
+    if settings.format != "parquet":
+        check_reading(raw, {source: (settings.format, listing.must_be_seen(settings.format, True))})
+    rows = [row.asDict(recursive=True) for row in numbered(raw)[0].orderBy("file", "record").collect()]
+    return [row for row in rows if row["reason"] is None], [row for row in rows if row["reason"] is not None]

@@ -118,7 +118,9 @@ def test_keys_of_several_fields_do_not_run_into_each_other(spark: SparkSession) 
     from jobs.deciding.step import Candidates
     from jobs.exact_dedup import keys
 
-    rows = [(r["id"], {"title": r["title"]} if r["title"] is not None else {}, r["text"]) for r in case_rows("O-EXD-05")]
+    rows = [
+        (r["id"], {"title": r["title"]} if r["title"] is not None else {}, r["text"]) for r in case_rows("O-EXD-05")
+    ]
     frame = spark.createDataFrame(rows, "doc_id STRING, attributes MAP<STRING, STRING>, text STRING")
     candidates = Candidates(frame, frame, lambda names: frame, lambda name: frame, frozenset())
     for normalisation in ("none", "norm_v1"):
@@ -144,7 +146,9 @@ def test_a_survivor_that_is_null_or_nan_ranks_last(spark: SparkSession) -> None:
 def test_keep_none_drops_every_copy(spark: SparkSession) -> None:
     from jobs.exact_dedup import exact_duplicates
 
-    details = spark.createDataFrame([("a", "s", "b"), ("b", "s", "b"), ("c", "s", "b")], "doc_id STRING, source STRING, batch STRING")
+    details = spark.createDataFrame(
+        [("a", "s", "b"), ("b", "s", "b"), ("c", "s", "b")], "doc_id STRING, source STRING, batch STRING"
+    )
     keyed = details.selectExpr("doc_id", "cast(if(doc_id = 'c', 'x', 'k') as binary) as key")
     rows = exact_duplicates(keyed, details, ExactDedupSettings(keep="none"), ["doc_id"], {}).collect()
     assert sorted((r["doc_id"], r["kept_id"]) for r in rows) == [("a", None), ("b", None)]

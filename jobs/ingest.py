@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from jobs.ingesting import reading
 from jobs.ingesting.files import Listing, list_files
 from jobs.ingesting.hidden import read_hidden
-from jobs.ingesting.identity import content_id, number_occurrences, place_id
+from jobs.ingesting.identity import PLACE, TELLING_APART, content_id, number_occurrences, place_id
 from jobs.ingesting.writing import commit_documents, commit_rejects
 from jobs.runtime.errors import DuplicateIds, ReconciliationError, RetryLater, UnreadableInput
 from jobs.runtime.job import Context, Input, Job, Outcome
@@ -117,6 +117,11 @@ class IngestSettings(SettingsModel):
             codecs.lookup(self.encoding)
         except LookupError:
             raise ValueError(f"encoding '{self.encoding}' is not known") from None
+        if self.format == "jsonl" and "\n{".encode(self.encoding) != b"\n{":
+            raise ValueError(
+                f"encoding '{self.encoding}' can't be cut into lines, for a line feed is not one byte in it; "
+                "convert the files to UTF-8"
+            )
         if self.source_pattern is not None:
             try:
                 re.compile(self.source_pattern)
@@ -170,11 +175,10 @@ def identified(records: DataFrame, identity: str, existing: DataFrame | None) ->
             "present", F.lit(False)
         )
     narrow = records.select(
-        "source", "text_sha256", "file", "record", "url", "language",
-        F.to_json("attributes").alias("attributes_text"),
-    )  # fmt: skip
+        *PLACE, "source", "text_sha256", *TELLING_APART, F.to_json("attributes").alias("attributes_text")
+    )
     numbers = number_occurrences(narrow, existing)
-    joined = records.join(numbers, ["file", "record"], "left")
+    joined = records.join(numbers, list(PLACE), "left")
     occurrence = F.coalesce(F.col("occurrence"), F.lit(0))
     return (
         joined.withColumn("doc_id", content_id(F.col("source"), F.col("text_sha256"), occurrence))
@@ -193,11 +197,9 @@ def judged(candidates: DataFrame, existing: DataFrame | None) -> DataFrame:
     from pyspark.sql import Window
 
     order = Window.partitionBy("doc_id").orderBy(
-        F.col("fetched_at").desc_nulls_last(), F.col("text_sha256"), F.col("file"), F.col("record")
+        F.col("fetched_at").desc_nulls_last(), F.col("text_sha256"), F.col("file"), F.col("record"), F.col("entry")
     )
-    narrow = candidates.select(
-        "doc_id", "source", "text_sha256", "fetched_at", "file", "record", "present", "keep_latest"
-    )
+    narrow = candidates.select(*PLACE, "doc_id", "source", "text_sha256", "fetched_at", "present", "keep_latest")
     ranked = narrow.withColumn("place", F.row_number().over(order))
     if existing is None:
         return ranked.withColumn("fate", F.when(F.col("place") > 1, "repeated").otherwise(F.lit("new"))).withColumn(
@@ -269,7 +271,8 @@ def check_reading(stored: DataFrame, expected: Mapping[str, tuple[str, int]]) ->
         expected: Entry -> (format, files that must have been seen).
 
     Raises:
-        ReconciliationError: naming each entry where it isn't so. Nothing was written.
+        ReconciliationError: naming each entry of which something was read twice or lost. Nothing was written.
+        UnreadableInput: naming each entry of which files gave nothing.
     """
     mark = F.col("reason") == LINES_MARK
     place = F.struct("file", F.when(mark, F.col("stretch")).otherwise(F.lit(-1)).alias("stretch"))
@@ -285,12 +288,14 @@ def check_reading(stored: DataFrame, expected: Mapping[str, tuple[str, int]]) ->
         .collect()
     )
     found = {(r["entry"], r["mark"]): r for r in rows}
-    problems = []
+    problems, unread = [], []
     for entry, (file_format, files) in sorted(expected.items()):
         row = found.get((entry, file_format == "jsonl"))
         seen, places, whole = (row["files"], row["places"], row["rows"]) if row is not None else (0, 0, 0)
-        if seen < files or (file_format == "text" and seen != files):
-            problems.append(f"source '{entry}': {files:,} files with content are listed, {seen:,} were read")
+        if seen < files:
+            unread.append(f"source '{entry}': {files:,} files with content are listed, {seen:,} of them gave rows")
+        if file_format == "text" and seen > files:
+            problems.append(f"source '{entry}': {files:,} files are listed, {seen:,} were read")
         if file_format in ("jsonl", "text") and places != whole:
             problems.append(f"source '{entry}': {whole - places:,} stretches or files were read twice")
         if file_format == "jsonl" and row is not None:
@@ -299,7 +304,15 @@ def check_reading(stored: DataFrame, expected: Mapping[str, tuple[str, int]]) ->
             if became != row["lines"]:
                 problems.append(f"source '{entry}': {row['lines']:,} lines with content, {became:,} records")
     if problems:
-        raise ReconciliationError("not everything was read once; nothing was written:\n" + "\n".join(problems))
+        raise ReconciliationError(
+            "not everything was read once; nothing was written:\n" + "\n".join([*problems, *unread])
+        )
+    if unread:
+        raise UnreadableInput(
+            "files gave nothing: they were removed meanwhile, or are not what their ending says:",
+            unread,
+            "Look at the compressed ones first. Nothing was written.",
+        )
 
 
 def _raw_records(context: Context, notes: dict[str, str], expected: dict[str, tuple[str, int]]) -> Iterator[DataFrame]:
@@ -313,16 +326,15 @@ def _raw_records(context: Context, notes: dict[str, str], expected: dict[str, tu
             "entry": F.lit(name),
         }
         if source.format == "delta":
-            for path in source.paths:
-                ref = TableRef(path, "/" not in path and not os.path.isdir(path))
-                if not ref.is_name and "://" not in path:
-                    ref = TableRef(os.path.abspath(path), False)
+            versions = []
+            for ref, path in {_table_at(path): path for path in source.paths}.items():
                 version = latest_version(spark, ref)
                 if version is None:
                     raise UnreadableInput(f"source '{name}': no Delta table at '{path}'")
-                notes[f"version_of.{name}"] = f"{path}@{version}"
+                versions.append(f"{path}@{version}")
                 frame = reading.read_delta(spark, ref.address, version, source.rules(name), source.source_pattern)
                 yield frame.withColumns(extra)
+            notes[f"version_of.{name}"] = ", ".join(versions)
             continue
         listing = list_files(spark, source.paths, source.format, source.pattern)
         _report_listing(context, name, source, listing, notes)
@@ -330,6 +342,13 @@ def _raw_records(context: Context, notes: dict[str, str], expected: dict[str, tu
             if source.format != "parquet":
                 expected[name] = (source.format, listing.must_be_seen(source.format, source.hidden_files == "read"))
             yield read_source(spark, listing, name, source).withColumns(extra)
+
+
+def _table_at(path: str) -> TableRef:
+    """A Delta table by its catalog name, folder or URI, spelled so that the same one named twice is read once."""
+    if "/" not in path and not os.path.isdir(path):
+        return TableRef(path, True)
+    return TableRef(path.rstrip("/") if "://" in path else os.path.abspath(path), False)
 
 
 def _report_listing(
@@ -380,8 +399,8 @@ def _commit(context: Context, good: DataFrame, rejects: DataFrame, notes: dict[s
     else:
         narrow = context.scratch.materialize(judged(candidates, existing), "judged")
         _refuse_duplicates(narrow)
-        decided = narrow.select("file", "record", "fate", "old_batch")
-        joined = candidates.join(decided, ["file", "record"])
+        decided = narrow.select(*PLACE, "fate", "old_batch")
+        joined = candidates.join(decided, list(PLACE))
         fates = joined.select("doc_id", "source", "file", "record", "bytes", "fate", "old_batch", "notes")
         documents = joined.where(F.col("fate").isin("new", "changed"))
     with context.progress.stage("storing rejects"):

@@ -12,7 +12,7 @@ import json
 import posixpath
 import re
 import urllib.parse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -204,36 +204,53 @@ def file_reader(
 
 
 def row_reader(
-    rules: RecordRules, source_pattern: str | None
+    rules: RecordRules, source_pattern: str | None, names: Sequence[str] | None = None, counted: bool = False
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For batches of (file, position, then the table's own columns): Parquet and Delta.
 
     Columns that came as ``json:name`` hold nested values as JSON.
+
+    Args:
+        rules: How records are read.
+        source_pattern: Where the source stands in the path, if it does.
+        names: The table's own column names, in order; default: the batches'.
+        counted: The second column holds the stretch instead; positions are counted here, as ``line_reader`` does.
     """
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = _Rows()
+        rows, current, count = _Rows(), None, 0
         for batch in batches:
-            files, positions = batch.column(0).to_pylist(), batch.column(1).to_pylist()
-            names = [name.removeprefix("json:") for name in batch.schema.names[2:]]
-            nested = [name.startswith("json:") for name in batch.schema.names[2:]]
+            files, places = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+            given = batch.schema.names[2:]
+            own = names if names is not None else [name.removeprefix("json:") for name in given]
+            nested = [name.startswith("json:") for name in given]
             values = [column.to_pylist() for column in batch.columns[2:]]
-            for index, (file, position) in enumerate(zip(files, positions, strict=True)):
+            for index, (file, place) in enumerate(zip(files, places, strict=True)):
+                stretch, position = 0, place
+                if counted:
+                    if (file, place) != current:
+                        if current is not None:
+                            rows.lines(*current, count, 0, rules.source)
+                        current, count = (file, place), 0
+                    count += 1
+                    stretch, position = place, count
                 record = {}
-                for name, is_nested, column in zip(names, nested, values, strict=True):
+                for name, is_nested, column in zip(own, nested, values, strict=True):
                     value = column[index]
                     if isinstance(value, bytes):
                         value = _decoded(value, rules)
                     record[name] = json.loads(value) if is_nested and value is not None else value
                 outcome = document_of(record, _rules_for(rules, source_pattern, file))
                 if isinstance(outcome, Document):
-                    rows.document(file, 0, position, outcome)
+                    rows.document(file, stretch, position, outcome)
                 else:
                     raw = json.dumps(record, ensure_ascii=False, default=json_default, sort_keys=True)
                     encoded = raw.encode("utf-8", errors="backslashreplace")
-                    rows.reject(file, 0, position, outcome, raw_of(encoded, rules))
+                    rows.reject(file, stretch, position, outcome, raw_of(encoded, rules))
                 if rows.size >= FLUSH_BYTES or len(rows) >= 10_000:
                     yield rows.take()
+        if current is not None:
+            rows.lines(*current, count, 0, rules.source)
         if len(rows):
             yield rows.take()
 

@@ -3,6 +3,7 @@ is listed first, and what will not be read is said."""
 
 from __future__ import annotations
 
+import codecs
 import fnmatch
 import glob
 import os
@@ -31,6 +32,8 @@ UNREADABLE = re.compile(r"^[_.]|[:\[\]{}*?\\]")
 """Names with which Spark does not do what one expects: it passes over those that start with _ or . ; it can't open one
 with a colon (Hadoop looks for the checksum file ``.NAME.crc`` beside it and takes what stands before the colon for a
 scheme); and one with a bracket among the paths makes it list all the others twice."""
+PACKED_NOTHING = 300
+"""A compressed file of more bytes than this has content: the header, with a file name, takes up to 280."""
 GLOB = re.compile(r"[\[\]{}*?\\]")
 """Characters that Spark takes for a pattern, wherever they stand in a path."""
 SHOWN = 10
@@ -43,7 +46,7 @@ class Listing:
     uris: tuple[str, ...]
     total_bytes: int
     with_content: tuple[str, ...] = ()
-    """Those, hidden ones too, that have bytes and are not compressed: each must give a row."""
+    """Those, hidden ones too, that hold more than a byte order mark or a compressor's header: each must give a row."""
     hidden: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
     """Text files without a byte: documents, although empty, that Spark would leave out."""
@@ -154,7 +157,7 @@ def _sort_out(found: dict[str, int], paths: Sequence[str], file_format: str, pat
         if not named_itself and not _wanted(parts[-1], file_format, pattern):
             other += 1
             continue
-        if size and not full.endswith(COMPRESSIONS[1:]):
+        if size > (PACKED_NOTHING if full.endswith(COMPRESSIONS[1:]) else len(codecs.BOM_UTF8)):
             with_content.append(full)
         if UNREADABLE.search(parts[-1]) or GLOB.search(full):
             hidden.append(full)
@@ -178,6 +181,8 @@ def _below(full: str, paths: Sequence[str]) -> str:
     text = unquote(full)
     for path in sorted(paths, key=len, reverse=True):
         root = path.rstrip("/") if "://" in path else os.path.abspath(os.path.expanduser(path))
+        if not os.path.exists(root) and (magic := re.search(r"[*?\[]", root)):
+            root = root[: magic.start()].rpartition("/")[0]  # the folder in which a pattern begins to match
         if text.startswith(root + "/"):
             return text[len(root) + 1 :]
     return text.rsplit("/", 1)[-1]

@@ -9,6 +9,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+PLACE = ("entry", "file", "record")
+"""What a record of a delivery is known by; two entries of the setting ``ingest`` may read the same file."""
+TELLING_APART = ("url", "language", "fetched_at", "origin", "generator", "generation")
+"""Columns in which identical texts may differ: they decide which copy is the first, before the place does."""
 ID_DIGITS = 32
 """128 bits: P(any two of 10^10 documents share an id) = 1.5e-19 (birthday bound n^2 / 2^129)."""
 
@@ -27,19 +31,19 @@ def number_occurrences(records: DataFrame, existing: DataFrame | None) -> DataFr
     """For records with content ids: which occurrence each is, and whether it is in the table already.
 
     Args:
-        records: ``source``, ``text_sha256``, ``file``, ``record``, and what tells identical texts apart
-            (``url``, ``language``, ``attributes_text``); narrow: no text.
+        records: ``entry``, ``file``, ``record``, ``source``, ``text_sha256``, and what tells identical texts apart
+            (``TELLING_APART``, ``attributes_text``); narrow: no text.
         existing: ``source``, ``text_sha256``, ``file`` of the documents table, or None.
 
     Returns:
-        ``file``, ``record``, ``occurrence`` (from 0), ``present``; only rows that are present or whose occurrence is
+        ``entry``, ``file``, ``record``, ``occurrence`` (from 0), ``present``; only rows that are present or whose occurrence is
         not 0, so that a corpus without repeats gives an empty frame.
 
     A file that is read again brings back what it brought before: of its n copies of a text, as many as the table
     holds from this file are present. What remains is numbered on from the table's total, in an order that the copies'
     own fields define.
     """
-    in_file = Window.partitionBy("source", "text_sha256", "file").orderBy("record")
+    in_file = Window.partitionBy("source", "text_sha256", "file").orderBy("record", "entry")
     ranked = records.withColumn("in_file", F.row_number().over(in_file))
     if existing is None:
         counted = ranked.withColumn("total_before", F.lit(0)).withColumn("file_before", F.lit(0))
@@ -54,16 +58,10 @@ def number_occurrences(records: DataFrame, existing: DataFrame | None) -> DataFr
         )
     judged = counted.withColumn("present", F.col("in_file") <= F.col("file_before"))
     among_new = Window.partitionBy("source", "text_sha256", "present").orderBy(
-        F.col("url").asc_nulls_first(),
-        F.col("language").asc_nulls_first(),
-        F.col("attributes_text"),
-        F.col("file"),
-        F.col("record"),
+        *(F.col(name).asc_nulls_first() for name in TELLING_APART), "attributes_text", "file", "record", "entry"
     )
     numbered = judged.withColumn("occurrence", F.col("total_before") + F.row_number().over(among_new) - 1)
-    return numbered.where(F.col("present") | (F.col("occurrence") > 0)).select(
-        "file", "record", "occurrence", "present"
-    )
+    return numbered.where(F.col("present") | (F.col("occurrence") > 0)).select(*PLACE, "occurrence", "present")
 
 
 def _hash(kind: str, *parts: Column) -> Column:

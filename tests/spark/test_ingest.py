@@ -216,7 +216,7 @@ def test_a_utf16_file_is_rejected_line_by_line_and_not_half_read(spark: SparkSes
 @pytest.mark.parametrize("encoding", ["utf-16", "UTF_16_LE", "utf-32", "cp037"])
 def test_jsonl_in_an_encoding_whose_line_feed_is_not_one_byte_is_refused(encoding: str) -> None:
     """Lines are cut at the byte 0x0A: in these encodings that would cut characters apart."""
-    with pytest.raises(ValueError, match="convert the files to UTF-8"):
+    with pytest.raises(ValueError, match=r"convert the files to UTF-8"):
         IngestSettings(paths=["x"], encoding=encoding)
     assert IngestSettings(paths=["x"], format="text", encoding=encoding).encoding == encoding
 
@@ -385,7 +385,7 @@ def test_hidden_files_can_be_refused_or_skipped_and_are_named(spark: SparkSessio
 
 def test_paths_with_nothing_to_read_are_all_named(spark: SparkSession, tmp_path: Path) -> None:
     lay_out(tmp_path, [], "readme.md")
-    with pytest.raises(UnreadableInput, match="nothing is at these paths") as caught:
+    with pytest.raises(UnreadableInput, match=r"nothing is at these paths") as caught:
         list_files(spark, [str(tmp_path / "no"), str(tmp_path), str(tmp_path / "no*.jsonl")], "jsonl", None)
     assert caught.value.differences == [str(tmp_path / "no"), str(tmp_path / "no*.jsonl")]
     with pytest.raises(UnreadableInput, match=r"looks like jsonl .*1 other file"):
@@ -505,7 +505,7 @@ def test_parquet_files_whose_columns_contradict_each_other_are_said_so(spark: Sp
     parquet(spark, tmp_path / "p", "'one' AS text, 1 AS a")
     parquet(spark, tmp_path / "p", "'two' AS text, 'x' AS a")
     settings = settings_in(tmp_path, ingest={"web": {"paths": [str(tmp_path / "p")], "format": "parquet"}})
-    with pytest.raises(InputContractError, match="web.*contradict.*'a'") as caught:
+    with pytest.raises(InputContractError, match=r"web.*contradict.*'a'") as caught:
         run(spark, settings, "ingest")
     assert caught.value.exit_code == 4
 
@@ -535,7 +535,7 @@ def test_a_delta_table_is_read_at_one_version_that_is_noted(spark: SparkSession,
     assert [(r["doc_id"], r["text"], r["attributes"]) for r in rows] == [
         ("d0", "text 0", {"m": '{"n":"0"}'}), ("d2", "text 2", {"m": '{"n":"2"}'}),
     ]  # fmt: skip
-    with pytest.raises(UnreadableInput, match="no Delta table"):
+    with pytest.raises(UnreadableInput, match=r"no Delta table"):
         run(
             spark,
             settings_in(tmp_path, ingest={"web": {"paths": [str(tmp_path / "nothing")], "format": "delta"}}),
@@ -589,7 +589,7 @@ def test_running_the_same_run_id_three_times_writes_once(spark: SparkSession, tm
     assert versions[0] == versions[1] == versions[2]
     history = spark.sql(f"DESCRIBE HISTORY {TableRef.in_warehouse(settings.warehouse, 'documents').identifier}")
     assert history.where("operation = 'WRITE'").count() == 1
-    with pytest.raises(RunRefused, match="other settings"):
+    with pytest.raises(RunRefused, match=r"other settings"):
         run(spark, settings_in(tmp_path, ingest={"s1": {**entry, "max_bytes": 1000}}), "ingest")
 
 

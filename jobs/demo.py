@@ -29,7 +29,7 @@ from jobs.runtime.tables import Pinned, TableRef
 if TYPE_CHECKING:
     from jobs.settings import Settings
 
-DEFAULT_DOCUMENTS = 20_000
+DEFAULT_DOCUMENTS = 10_000
 
 
 def write_corpus(options: argparse.Namespace) -> int:

@@ -173,7 +173,7 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo-corpus", help="write a synthetic corpus with planted, known truth")
     demo.add_argument("folder", help="folder to write")
-    demo.add_argument("--documents", type=int, help="how many documents (default: 20,000)")
+    demo.add_argument("--documents", type=int, help="how many documents (default: 10,000)")
     demo.add_argument("--megabytes", type=float, help="about how many megabytes, instead of --documents")
     demo.add_argument("--seed", type=int, default=0, help="same seed, same bytes")
     demo.add_argument("--files-per-source", type=int, default=4)
@@ -182,7 +182,7 @@ def _parser() -> argparse.ArgumentParser:
 
     whole = commands.add_parser("demo", help="generate the demo corpus, run the pipeline on it, compare with the truth")
     whole.add_argument("--folder", default="demo", help="where it all goes (default: ./demo)")
-    whole.add_argument("--documents", type=int, default=20_000)
+    whole.add_argument("--documents", type=int, default=10_000, help="records to generate (default: 10,000)")
     whole.add_argument("--seed", type=int, default=0)
     _common(whole, _demo)
     return parser

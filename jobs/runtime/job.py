@@ -345,11 +345,13 @@ def _conf_for(settings: Settings) -> dict[str, str]:
 
 def _headline(record: RunRecord, seconds: float) -> str:
     parts = []
-    if record.documents_in is not None:
+    if record.documents_in:
         parts.append(f"{record.documents_in:,} in")
         parts.append(f"{record.documents_kept or 0:,} kept")
         if record.documents_dropped:
             parts.append(f"{record.documents_dropped:,} dropped")
         if record.documents_quarantined:
             parts.append(f"{record.documents_quarantined:,} rejected")
+    elif record.notes:
+        parts.append(", ".join(f"{name}: {said}" for name, said in sorted(record.notes.items())))
     return ", ".join([*parts, f"{seconds:.1f} s"])

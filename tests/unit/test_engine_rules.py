@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -15,7 +16,7 @@ FORBIDDEN = {
     "sparkContext": r"\bsparkContext\b|\bSparkContext\b",
     "_jvm and its kin": r"\b_(?:jvm|jdf|jsparkSession|jsc|jc)\b",
     "toPandas": r"\.toPandas\(",
-    "monotonically_increasing_id": r"monotonically_increasing_id",
+    "monotonically_increasing_id": r"monotonically_increasing_id\s*\(",
     "rand, randn, shuffle, uuid": r"\bF\.(?:rand|randn|shuffle|uuid)\(|\b(?:rand|randn|uuid)\(\)",
     "sample": r"\.sample\(|\.sampleBy\(|sampleBy|\.randomSplit\(|TABLESAMPLE",
     "Python's own hash()": r"(?<![\w.])hash\(",
@@ -31,6 +32,7 @@ def sources() -> list[Path]:
     return found
 
 
+@functools.cache
 def code_of(path: Path) -> str:
     """The source without comments and doc strings, which may well name what is not done."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ import datetime
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -194,7 +194,7 @@ def zstd(content: bytes) -> bytes:
     return packed
 
 
-PACKERS = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstd}
+PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstd}
 
 
 def test_a_file_is_a_document_and_keeps_its_name() -> None:

@@ -31,7 +31,7 @@ WITH_ID = RecordRules("web", Mapped(doc_id="id"))
 
 
 def rules(encoding: str = "utf-8", replace: bool = False, max_bytes: int = 1000, types: dict[str, str] | None = None,
-          **mapped: str | None) -> RecordRules:  # fmt: skip
+          **mapped: str) -> RecordRules:  # fmt: skip
     return RecordRules(
         "web", Mapped(**mapped), types or {}, max_bytes=max_bytes, encoding=encoding, replace_bad_bytes=replace
     )
@@ -155,6 +155,7 @@ def test_a_number_of_thousands_of_digits_is_rejected_not_raised() -> None:
         '{"text":"a" , "k" :1,"k"\t:2}',
         '{"text":"a","b\\\\":1,"b\\\\":2}',
         '{"text":"a","c":1,"b\\\\":1,"b\\\\":2}',
+        '{"text":"a","c":1,"c":2,"b\\\\":3}',
         '{"text":"say \\"k\\": 1","k":1,"k":2}',
     ],
 )

@@ -302,6 +302,12 @@ def test_encodings() -> None:
     assert ingest(encoding="latin-1").encoding == "latin-1"
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf_32"])
+def test_encodings_in_which_a_line_feed_is_not_one_byte(encoding: str) -> None:
+    assert "can't be cut into lines" in ingest_refused(encoding=encoding)
+    assert ingest(encoding=encoding, format="text").encoding == encoding
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("paths", []), ("paths", "data"), ("format", "csv"), ("max_bytes", 0), ("max_bytes", 500_000_001),

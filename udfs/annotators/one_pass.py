@@ -28,8 +28,8 @@ def one_pass(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         kernels = [(name, ANNOTATORS[settings.kind].open(settings)) for name, settings in wanted]
         for batch in batches:
-            texts = batch.column(batch.schema.get_field_index("text"))
-            columns = [batch.column(batch.schema.get_field_index(name)) for name in CARRIED]
+            texts = batch.column("text")
+            columns = [batch.column(name) for name in CARRIED]
             names = list(CARRIED)
             for name, kernel in kernels:
                 columns.append(_with_version(kernel(texts), identities[name]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import gzip
 import hashlib
-import importlib.resources
+import importlib.util
 import tempfile
 from pathlib import Path
 from typing import Any, Literal
@@ -55,7 +55,11 @@ class TokensSettings(AnnotatorSettings):
 def vocabulary_bytes(settings: TokensSettings) -> bytes:
     """The vocabulary file's content."""
     if settings.tokenizer in SHIPPED:
-        data = importlib.resources.files("bpe_openai") / "data" / f"{settings.tokenizer}.tiktoken.gz"
+        # Found without being imported: on import the package builds both its tokenizers, a second or so for each worker.
+        package = importlib.util.find_spec("bpe_openai")
+        if package is None or not package.submodule_search_locations:
+            raise ModuleNotFoundError("the package bpe-openai, which ships the vocabularies, is not installed")
+        data = Path(package.submodule_search_locations[0]) / "data" / f"{settings.tokenizer}.tiktoken.gz"
         return gzip.decompress(data.read_bytes())
     return Path(settings.tokenizer).read_bytes()
 

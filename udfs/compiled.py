@@ -79,18 +79,23 @@ def cache_root() -> Path | None:
     candidates = [Path(__file__).parent / "__pycache__"]
     if config.CACHE_DIR:
         candidates.insert(0, Path(config.CACHE_DIR))
-    user_cache = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    candidates.append(Path(user_cache) / "corpus-weir")
+    if os.environ.get("XDG_CACHE_HOME"):
+        candidates.append(Path(os.environ["XDG_CACHE_HOME"]) / "corpus-weir")
+    # A container may run under a user number without a home, or without any folder for temporary files.
+    with contextlib.suppress(RuntimeError):
+        candidates.append(Path.home() / ".cache" / "corpus-weir")
     for candidate in candidates:
         if candidate.is_absolute() and _is_writable(candidate):
             return candidate
-    temporary = Path(tempfile.gettempdir()) / f"corpus-weir-{os.getuid()}"
-    if _is_writable(temporary) and _is_private(temporary):
-        return temporary
+    with contextlib.suppress(FileNotFoundError):
+        temporary = Path(tempfile.gettempdir()) / f"corpus-weir-{os.getuid()}"
+        candidates.append(temporary)
+        if _is_writable(temporary) and _is_private(temporary):
+            return temporary
     logger.warning(
         "no folder can be written for compiled kernels (tried %s): each process compiles them anew, which takes some "
         "seconds. Set NUMBA_CACHE_DIR to a folder that the workers can write.",
-        ", ".join(map(str, [*candidates, temporary])),
+        ", ".join(map(str, candidates)),
     )
     return None
 

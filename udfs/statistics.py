@@ -20,9 +20,8 @@ from udfs.unicode_tables import (
     SYMBOL,
     UPPER_CASE_BIT,
     WHITE_SPACE_BIT,
-    ClassTables,
-    class_of,
-    class_tables,
+    class_table,
+    lookup,
 )
 from udfs.utf8 import decode
 
@@ -33,7 +32,7 @@ MILLION = 1_000_000
 """Shares are whole millionths."""
 
 LETTERS_AND_MARKS, DIGITS, WHITE_SPACE, SYMBOLS, UPPER_CASE, LETTERS, LINE_FEEDS = range(7)
-"""What is counted. Each count takes 9 bits of one 64-bit sum, so a character costs one addition, whatever it counts for."""
+"""What is counted. Each count takes 9 bits of one 64-bit sum, so a character costs one addition, whatever it is."""
 COUNTED = 7
 COUNT_BITS = 9
 FLUSH_AFTER = 2**COUNT_BITS - 1
@@ -55,7 +54,8 @@ def text_statistics(texts: Texts) -> pa.StructArray:
         - ``lines``: ends of lines (U+000A), and one more if characters follow the last of them.
         - ``longest_word``: code points of the longest of these words.
 
-        Shares are float64 between 0 and 1, rounded to six decimals (half to even, computed in integers, so the same everywhere):
+        Shares are float64 between 0 and 1, rounded to six decimals (half to even, computed in integers, so the same
+        everywhere):
 
         - ``letters``: characters of the general categories L* and M*, of all characters. Marks count, since a script
           whose vowels are marks isn't less made of letters.
@@ -67,9 +67,7 @@ def text_statistics(texts: Texts) -> pa.StructArray:
         All shares of an empty text are null.
     """
     buffers = text_buffers(texts)
-    counts, shares = _statistics(
-        buffers.values, buffers.offsets, buffers.valid, class_tables(), _packed_by_class(), _packed_by_byte()
-    )
+    counts, shares = _statistics(*buffers, class_table(), _packed_by_class(), _packed_by_byte())
     characters = counts[COUNTS.index("characters")]
     unknown = characters == 0
     arrays = [pa.array(column, pa.int64()) for column in counts]
@@ -84,8 +82,8 @@ def _packed_by_class() -> np.ndarray:
 
 def _packed_by_byte() -> np.ndarray:
     """Return what each ASCII character adds to the sum (uint64[128])."""
-    tables = class_tables()
-    packed = np.array([_packed(class_of(tables, byte)) for byte in range(128)], np.uint64)
+    classes = class_table()
+    packed = np.array([_packed(lookup(classes, byte)) for byte in range(128)], np.uint64)
     packed[ord("\n")] += np.uint64(1 << COUNT_BITS * LINE_FEEDS)
     return packed
 
@@ -108,7 +106,7 @@ def _statistics(
     values: np.ndarray,
     offsets: np.ndarray,
     valid: np.ndarray,
-    classes: ClassTables,
+    classes: np.ndarray,
     by_class: np.ndarray,
     by_byte: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -143,7 +141,7 @@ def _count(
     values: np.ndarray,
     start: int,
     end: int,
-    classes: ClassTables,
+    classes: np.ndarray,
     by_class: np.ndarray,
     by_byte: np.ndarray,
     sums: np.ndarray,
@@ -165,7 +163,7 @@ def _count(
                 position += 1
             else:
                 code, length = decode(values, position, end)
-                added = by_class[class_of(classes, code)]
+                added = by_class[lookup(classes, code)]
                 position += length
             total += added
             taken += 1

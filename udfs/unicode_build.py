@@ -1,6 +1,6 @@
 """Building the pinned Unicode tables from Python's ``unicodedata`` (only where that is Unicode 14.0.0).
 
-The layout is described in ``unicode_tables``, and the kernels that read it are in ``composition``.
+The layout is described in ``unicode_tables``, and the kernels that read it are in ``mapping`` and ``composition``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.unicode_ranges import DEFAULT_IGNORABLE, REMOVED_BY_NORM_V1, UNSPACED, WHITE_SPACE, holds
+from udfs.unicode_ranges import DEFAULT_IGNORABLE, REMOVED_BY_NORM_V1, UNSPACED, WHITE_SPACE, members
 from udfs.unicode_tables import (
     CASE_IGNORABLE,
     CASED,
@@ -26,8 +26,11 @@ from udfs.unicode_tables import (
     NUMBER,
     OTHER,
     PAGE_SIZE,
+    PAGES,
+    PAIR_BITS,
     PUNCTUATION,
     REMOVED,
+    ROW,
     SEPARATOR,
     SIGMA,
     SINGLE,
@@ -45,7 +48,12 @@ IOTA_SUBSCRIPT = "\u0345"
 HANGUL_SYLLABLES = range(0xAC00, 0xD7A4)
 HANGUL_VOWELS = range(0x1161, 0x1176)
 HANGUL_FINALS = range(0x11A8, 0x11C3)
-GENERAL_CLASSES = {"L": LETTER, "M": MARK_CLASS, "P": PUNCTUATION, "S": SYMBOL, "Z": SEPARATOR, "C": OTHER}
+GENERAL_CLASSES = {"L": LETTER, "M": MARK_CLASS, "N": NUMBER, "P": PUNCTUATION, "S": SYMBOL, "Z": SEPARATOR, "C": OTHER}
+
+IGNORABLE_CODES = members(DEFAULT_IGNORABLE)
+REMOVED_CODES = members(REMOVED_BY_NORM_V1)
+UNSPACED_CODES = members(UNSPACED)
+WHITE_SPACE_CODES = members(WHITE_SPACE)
 
 Codes = tuple[int, ...]
 
@@ -72,27 +80,42 @@ def build_tables() -> dict[str, np.ndarray]:
         )
     pairs = composition_pairs()
     combines_back = {second for _, second in pairs} | set(HANGUL_VOWELS) | set(HANGUL_FINALS)
+    lower_records, lower_entries = mapping_arrays(lowered, IOTA_SUBSCRIPT, combines_back, has_context=True)
+    fold_records, fold_entries = mapping_arrays(folded, "ι", combines_back, has_context=False)
     return {
-        **_prefixed("class", two_stages([class_bits(chr(code)) for code in range(CODE_POINTS)], np.uint8, "classes")),
-        **_prefixed("composition", composition_arrays(pairs, combines_back)),
-        **_prefixed("lower", mapping_arrays(lowered, IOTA_SUBSCRIPT, combines_back, has_context=True)),
-        **_prefixed("fold", mapping_arrays(folded, "ι", combines_back, has_context=False)),
+        "classes": two_stages([class_bits(chr(code)) for code in range(CODE_POINTS)]),
+        "composition_properties": two_stages(
+            [
+                unicodedata.combining(chr(code)) | (COMBINES_BACK if code in combines_back else 0)
+                for code in range(CODE_POINTS)
+            ]
+        ),
+        "composition_pairs": np.array(
+            sorted(
+                (first << PAIR_BITS | second) << PAIR_BITS | composite for (first, second), composite in pairs.items()
+            ),
+            np.int64,
+        ),
+        "lower_records": lower_records,
+        "lower_entries": lower_entries,
+        "fold_records": fold_records,
+        "fold_entries": fold_entries,
     }
 
 
 def lowered(character: str) -> str:
     """Return what ``norm_v1`` makes of a character by itself, canonically decomposed."""
     code = ord(character)
-    if holds(REMOVED_BY_NORM_V1, code):
+    if code in REMOVED_CODES:
         return ""
-    if holds(WHITE_SPACE, code):
+    if code in WHITE_SPACE_CODES:
         return " "
     return unicodedata.normalize("NFD", character.lower())
 
 
 def folded(character: str) -> str:
     """Return what ``words_v1`` makes of a character by itself, decomposed, with the iota subscript still a mark."""
-    if holds(DEFAULT_IGNORABLE, ord(character)):
+    if ord(character) in IGNORABLE_CODES:
         return ""
     decomposed = unicodedata.normalize("NFKD", character)
     parts = [part if part == IOTA_SUBSCRIPT else part.casefold() for part in decomposed]
@@ -105,12 +128,12 @@ def class_bits(character: str) -> int:
     code = ord(character)
     if category == "Cn":
         return UNASSIGNED
-    bits = (DIGIT if category == "Nd" else NUMBER) if category[0] == "N" else GENERAL_CLASSES[category[0]]
-    if holds(WHITE_SPACE, code):
+    bits = DIGIT if category == "Nd" else GENERAL_CLASSES[category[0]]
+    if code in WHITE_SPACE_CODES:
         bits |= WHITE_SPACE_BIT
     if category == "Lu":
         bits |= UPPER_CASE_BIT
-    if (category[0] == "L" or category == "Nl") and holds(UNSPACED, code):
+    if (category[0] == "L" or category == "Nl") and code in UNSPACED_CODES:
         bits |= UNSPACED_BIT
     return bits
 
@@ -131,26 +154,13 @@ def composition_pairs() -> dict[tuple[int, int], int]:
     return pairs
 
 
-def composition_arrays(pairs: dict[tuple[int, int], int], combines_back: set[int]) -> dict[str, np.ndarray]:
-    """Return the arrays of ``CompositionTables``."""
-    properties = [
-        unicodedata.combining(chr(code)) | (COMBINES_BACK if code in combines_back else 0)
-        for code in range(CODE_POINTS)
-    ]
-    keyed = sorted((first << 32 | second, composite) for (first, second), composite in pairs.items())
-    return {
-        **two_stages(properties, np.uint16, "properties"),
-        "pair_keys": np.array([key for key, _ in keyed], np.int64),
-        "pair_values": np.array([composite for _, composite in keyed], np.int32),
-    }
-
-
 def mapping_arrays(
     expansion: Callable[[str], str], iota: str, combines_back: set[int], *, has_context: bool
-) -> dict[str, np.ndarray]:
-    """Return the arrays of ``MappingTables`` for a mapping of characters to decomposed strings.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``MappingTables.records`` and ``entries`` for a mapping of characters to decomposed strings.
 
-    ``iota`` replaces the iota subscript of composed results. With ``has_context`` the flags tell the final sigma's neighbours.
+    ``iota`` replaces the iota subscript of composed results. With ``has_context`` the flags say what each character
+    means to a sigma near it.
     """
     numbers: dict[Record, int] = {}
     of_code = []
@@ -159,27 +169,16 @@ def mapping_arrays(
         if has_context:
             record = record._replace(flags=record.flags | context_flags(chr(code)))
         of_code.append(numbers.setdefault(record, len(numbers)))
-    sequences: list[int] = []
     spans: dict[Codes, tuple[int, int]] = {(): (0, 0)}
-
-    def span(codes: Codes) -> tuple[int, int]:
-        if codes not in spans:
-            spans[codes] = (len(sequences), len(sequences) + len(codes))
-            sequences.extend(codes)
-        return spans[codes]
-
-    composed = np.array([span(record.composed) for record in numbers], np.int32)
-    expanded = np.array([span(record.expanded) for record in numbers], np.int32)
-    return {
-        **two_stages(of_code, np.uint16, "records"),
-        "flags": np.array([record.flags for record in numbers], np.int32),
-        "delta": np.array([record.delta for record in numbers], np.int32),
-        "composed_start": composed[:, 0].copy(),
-        "composed_end": composed[:, 1].copy(),
-        "expanded_start": expanded[:, 0].copy(),
-        "expanded_end": expanded[:, 1].copy(),
-        "sequences": np.array(sequences, np.int32),
-    }
+    sequences: list[int] = []
+    first = ROW * len(numbers)  # the sequences lie behind the rows
+    for record in numbers:
+        for codes in (record.composed, record.expanded):
+            if codes not in spans:
+                spans[codes] = (first + len(sequences), first + len(sequences) + len(codes))
+                sequences.extend(codes)
+    rows = [(record.flags, record.delta, *spans[record.composed], *spans[record.expanded]) for record in numbers]
+    return two_stages(of_code), np.concatenate([np.ravel(rows), sequences]).astype(np.int32)
 
 
 def _record(character: str, expansion: Callable[[str], str], iota: str, combines_back: set[int]) -> Record:
@@ -212,7 +211,8 @@ def _record(character: str, expansion: Callable[[str], str], iota: str, combines
 def context_flags(character: str) -> int:
     """Return what the character means to a sigma near it, found out by asking ``str.lower``.
 
-    A sigma becomes final if a cased letter stands before it, with nothing but case-ignorables between (and no such letter after it).
+    A sigma becomes final if a cased letter stands before it, with nothing but case-ignorables between (and no such
+    letter after it).
     """
     if character == "Σ":
         return SIGMA | CASED
@@ -223,16 +223,13 @@ def context_flags(character: str) -> int:
     return CASE_IGNORABLE if f"a{character}Σ".lower().endswith("ς") else 0
 
 
-def two_stages(entries: list[int], dtype: type[np.unsignedinteger], name: str) -> dict[str, np.ndarray]:
-    """Return a table over all code points as ``pages`` and the entries of the distinct pages, under ``name``."""
-    rows = np.array(entries, dtype).reshape(-1, PAGE_SIZE)
-    if not np.array_equal(rows.ravel(), np.array(entries)):
-        raise ValueError(f"an entry of the table {name} doesn't fit into {np.dtype(dtype)}")
+def two_stages(entries: list[int]) -> np.ndarray:
+    """Return the two-stage table (uint16) of one entry per code point, as ``unicode_tables.lookup`` reads it."""
+    if not 0 <= min(entries) <= max(entries) < 2**16:
+        raise ValueError(f"an entry doesn't fit into 16 bits: {min(entries)}, {max(entries)}")
     distinct: dict[bytes, int] = {}
-    pages = [distinct.setdefault(row.tobytes(), len(distinct)) for row in rows]
-    content = np.frombuffer(b"".join(distinct), dtype)
-    return {"pages": np.array(pages, np.uint16), name: content}
-
-
-def _prefixed(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {f"{prefix}_{name}": array for name, array in arrays.items()}
+    pages = [
+        distinct.setdefault(page.tobytes(), len(distinct))
+        for page in np.array(entries, np.uint16).reshape(PAGES, PAGE_SIZE)
+    ]
+    return np.concatenate([np.array(pages, np.uint16), np.frombuffer(b"".join(distinct), np.uint16)])

@@ -79,7 +79,7 @@ UNSPACED: Ranges = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
     (0xF900, 0xFAFF),
-    (0x16FE3, 0x16FE3),
+    (0x16FE0, 0x16FE3),
     (0x1AFF0, 0x1B16F),
     (0x20000, 0x3FFFF),
     # The other ideographic scripts (Ideographic=Yes, PropList.txt): Tangut, Khitan and Nushu.
@@ -87,6 +87,11 @@ UNSPACED: Ranges = (
     (0x1B170, 0x1B2FB),
 )
 """Where the letters (categories L* and Nl) of scripts written without spaces lie. Hangul isn't among them."""
+
+
+def members(ranges: Ranges) -> frozenset[int]:
+    """Return the code points of the ranges."""
+    return frozenset(code for first, last in ranges for code in range(first, last + 1))
 
 
 def holds(ranges: Ranges, code: int) -> bool:

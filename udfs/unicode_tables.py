@@ -5,8 +5,9 @@ two workers with different Pythons would give one text two keys. The kernels rea
 made once from Unicode 14.0.0 (Python 3.11) by ``python -m udfs.unicode_tables``. Code points that Unicode assigned
 later stay as they are. The tables load at first use, once per process, and take about a megabyte.
 
-A table over code points has two stages: ``pages[code >> 7]`` names a page of 128 entries, and pages with equal
-content are stored once.
+A table over code points has two stages, in one uint16 array: its first 8704 entries name, for each 128 code points,
+the page where their entries are, and pages with equal content are stored once (``lookup``). The arrays are few, because
+a kernel hands each of them on with every call that isn't inlined.
 """
 
 from __future__ import annotations
@@ -25,9 +26,14 @@ FILE_NAME = "unicode_14.npz"
 
 PAGE_BITS = 7
 PAGE_SIZE = 1 << PAGE_BITS
+PAGES = 0x110000 >> PAGE_BITS
+
+# Fields of a row of ``MappingTables.entries``.
+FLAGS, DELTA, COMPOSED_START, COMPOSED_END, EXPANDED_START, EXPANDED_END = range(6)
+ROW = 6
 
 CLASS_MASK = 0xFF
-"""Bits of ``MappingTables.flags``: the canonical combining class of the last code point of the decomposed result."""
+"""Bits of a row's FLAGS: the canonical combining class of the last code point of the decomposed result."""
 FAST = 0x100
 """The result starts with a starter that never combines with what stands before it: it can be written at once."""
 REMOVED = 0x200
@@ -51,7 +57,7 @@ COMBINES_BACK = 0x100
 """Some code point followed by this one composes into a third one."""
 
 GENERAL = 0x0F
-"""Bits of ``ClassTables.classes``: one of the nine below, from the general category."""
+"""Bits of a character's class: one of the nine below, from the general category."""
 OTHER, LETTER, MARK_CLASS, DIGIT, NUMBER, PUNCTUATION, SYMBOL, SEPARATOR, UNASSIGNED = range(9)
 """C* but Cn; L*; M*; Nd; Nl and No; P*; S*; Z*; Cn."""
 WHITE_SPACE_BIT = 0x10
@@ -64,90 +70,74 @@ LONGEST_COMPOSED = 40
 """No code point's composed result takes more bytes of UTF-8 (the longest is U+FDFA's, 33)."""
 
 
+PAIR_BITS = 21
+PAIR_MASK = (1 << PAIR_BITS) - 1
+
+
 class MappingTables(NamedTuple):
     """What each code point maps to, before the whole is brought into canonical order and composed.
 
-    ``records[pages[code >> 7] * 128 + (code & 127)]`` is the code point's record r. ``flags[r]`` is made of the bits
-    above. The composed result (NFC of the result alone) is ``code + delta[r]`` with SINGLE, else
-    ``sequences[composed_start[r]:composed_end[r]]``. The decomposed result is
-    ``sequences[expanded_start[r]:expanded_end[r]]``, or, if that is empty, ``code + delta[r]``. ``iota`` is what U+0345 becomes
-    once the marks stand in order: U+03B9 where case is folded, else itself.
+    ``lookup(records, code)`` is the number r of the code point's row, ``entries[ROW * r:ROW * (r + 1)]`` (int32). Its
+    FLAGS are made of the bits above. The composed result (NFC of the result alone) is ``code + DELTA`` with SINGLE,
+    else ``entries[COMPOSED_START:COMPOSED_END]``. The decomposed result is ``entries[EXPANDED_START:EXPANDED_END]``, or
+    ``code + DELTA`` if that is empty. ``iota`` is what U+0345 becomes once the marks stand in order: U+03B9 where case
+    is folded, else itself.
     """
 
-    pages: np.ndarray
     records: np.ndarray
-    flags: np.ndarray
-    delta: np.ndarray
-    composed_start: np.ndarray
-    composed_end: np.ndarray
-    expanded_start: np.ndarray
-    expanded_end: np.ndarray
-    sequences: np.ndarray
+    entries: np.ndarray
     iota: int
 
 
 class CompositionTables(NamedTuple):
     """Canonical order and composition.
 
-    ``properties[pages[code >> 7] * 128 + (code & 127)]`` (uint16) holds the combining class and COMBINES_BACK. The pair
-    (first, second) composes into ``pair_values[k]`` where ``pair_keys[k] = first << 32 | second``, rising.
+    ``lookup(properties, code)`` holds the combining class and COMBINES_BACK. ``pairs`` (int64, rising) holds
+    ``first << 42 | second << 21 | composite`` for each two code points that compose.
     """
 
-    pages: np.ndarray
     properties: np.ndarray
-    pair_keys: np.ndarray
-    pair_values: np.ndarray
-
-
-class ClassTables(NamedTuple):
-    """``classes[pages[code >> 7] * 128 + (code & 127)]`` (uint8) is the code point's class and class bits."""
-
-    pages: np.ndarray
-    classes: np.ndarray
+    pairs: np.ndarray
 
 
 @functools.cache
 def lower_case_tables() -> MappingTables:
     """Return ``norm_v1``'s mapping: lower case, white space to U+0020, three invisible characters to nothing."""
-    return _mapping("lower", iota=0x0345)
+    stored = _stored()
+    return MappingTables(stored["lower_records"], stored["lower_entries"], 0x0345)
 
 
 @functools.cache
 def folding_tables() -> MappingTables:
-    """Return ``words_v1``'s mapping: default-ignorables to nothing, compatibility decomposition, full case folding."""
-    return _mapping("fold", iota=0x03B9)
+    """Return ``words_v1``'s mapping: default-ignorables to nothing, compatibility decomposition, case folding."""
+    stored = _stored()
+    return MappingTables(stored["fold_records"], stored["fold_entries"], 0x03B9)
 
 
 @functools.cache
 def composition_tables() -> CompositionTables:
     """Return canonical combining classes and compositions."""
     stored = _stored()
-    return CompositionTables(*(stored[f"composition_{name}"] for name in CompositionTables._fields))
+    return CompositionTables(stored["composition_properties"], stored["composition_pairs"])
 
 
 @functools.cache
-def class_tables() -> ClassTables:
-    """Return the character classes."""
-    stored = _stored()
-    return ClassTables(*(stored[f"class_{name}"] for name in ClassTables._fields))
+def class_table() -> np.ndarray:
+    """Return the characters' classes with their class bits, a two-stage table."""
+    return _stored()["classes"]
 
 
 @compiled
-def class_of(tables: ClassTables, code: int) -> int:
-    """Return the class and class bits of a code point."""
-    return np.int64(tables.classes[(np.int64(tables.pages[code >> 7]) << 7) | (code & 127)])
+def lookup(table: np.ndarray, code: int) -> int:
+    """Return the entry of a code point in a two-stage table (uint16)."""
+    page = np.int64(table[code >> PAGE_BITS])
+    return np.int64(table[PAGES + (page << PAGE_BITS) + (code & (PAGE_SIZE - 1))])
 
 
 @compiled
-def record_of(tables: MappingTables, code: int) -> int:
-    """Return the number of a code point's record."""
-    return np.int64(tables.records[(np.int64(tables.pages[code >> 7]) << 7) | (code & 127)])
-
-
-@compiled
-def combining_properties(tables: CompositionTables, code: int) -> int:
-    """Return a code point's combining class and COMBINES_BACK."""
-    return np.int64(tables.properties[(np.int64(tables.pages[code >> 7]) << 7) | (code & 127)])
+def entry(mapping: MappingTables, index: int) -> int:
+    """Return ``mapping.entries[index]``, widened: sums of 32-bit numbers would stay 32-bit in a kernel."""
+    return np.int64(mapping.entries[index])
 
 
 @functools.cache
@@ -155,12 +145,6 @@ def _stored() -> dict[str, np.ndarray]:
     # Opened as a resource, not by path: a wheel may be imported from inside a zip.
     with resources.files("udfs").joinpath(FILE_NAME).open("rb") as file, np.load(file) as archive:
         return {name: archive[name] for name in archive.files}
-
-
-def _mapping(name: str, iota: int) -> MappingTables:
-    stored = _stored()
-    arrays = (stored[f"{name}_{field}"] for field in MappingTables._fields if field != "iota")
-    return MappingTables(*arrays, iota)
 
 
 def main() -> None:

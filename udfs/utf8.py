@@ -97,12 +97,3 @@ def encoded_length(code: int) -> int:
     if code < 0x10000:
         return 3
     return 4
-
-
-@compiled
-def all_ascii(values: np.ndarray, start: int, end: int) -> bool:
-    """Say whether ``values[start:end]`` (uint8) holds ASCII only."""
-    seen = np.uint8(0)
-    for position in range(start, end):
-        seen |= values[position]
-    return seen < 0x80

@@ -2,24 +2,25 @@
 
 The words of a text are found in two steps:
 
-1. *Folding.* Default-ignorable characters are removed, then the text is decomposed (NFKD), case-folded (full folding, as
-   ``str.casefold``) and composed (NFKC). It is the Unicode Standard's toNFKC_Casefold, applied to decomposed text, so that canonically
-   equivalent texts fold alike even around the iota subscript.
+1. *Folding.* Default-ignorable characters are removed, then the text is decomposed (NFKD), case-folded (full folding,
+   as ``str.casefold``) and composed (NFKC). It is the Unicode Standard's toNFKC_Casefold, applied to decomposed text,
+   so that canonically equivalent texts fold alike even around the iota subscript.
 2. *Cutting.* A word is a maximal run of letters, marks and numbers (general categories L*, M* and N*); everything else
-   separates: white space, punctuation, underscore, symbols, emoji, unassigned code points. In scripts written
-   without spaces (``unicode_ranges.UNSPACED``: Chinese characters, Kana, Bopomofo, Thai, Lao, Khmer, Myanmar ...; not Hangul)
-   each letter is a word, and the marks after it, such as vowel signs and tone marks, belong to it.
+   separates: white space, punctuation, underscore, symbols, emoji, unassigned code points. In scripts written without
+   spaces (``unicode_ranges.UNSPACED``: Chinese characters, Kana, Bopomofo, Thai, Lao, Khmer, Myanmar and others; not
+   Hangul) each letter is a word, and the marks after it, such as vowel signs and tone marks, belong to it.
 
-Numbers other than decimal digits (Nl, No) count, because NFKC has turned most of them into digits and letters anyway (⑦, ½, Ⅳ):
-what remains are numerals such as the Ethiopic ones, and a text with other numbers is another text. ½ becomes 1⁄2, whose slash
-separates: the words 1 and 2. Digits of unspaced scripts form runs like all digits.
+Numbers other than decimal digits (Nl, No) count, because NFKC has turned most of them into digits and letters anyway
+(⑦, ², Ⅳ): what remains are numerals such as the Ethiopic ones, and a text with other numbers is another text. ½ becomes
+1⁄2, whose slash separates: the words 1 and 2. Digits of unspaced scripts form runs like all digits.
 
-The words are stable: joined by spaces and cut again, they are the same words. So a comma, a soft hyphen, another case or width
-changes no word. Unicode is pinned (``unicode_tables``); malformed bytes read as U+FFFD, a symbol, and separate.
+The words are stable: joined by spaces and cut again, they are the same words. So a comma, a soft hyphen, another case
+or width changes no word. Unicode is pinned (``unicode_tables``); malformed bytes read as U+FFFD, a symbol, and separate.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +28,7 @@ import pyarrow as pa
 
 from udfs.arrow_text import Texts, text_buffers
 from udfs.compiled import compiled
-from udfs.composition import SCRATCH_CODES, map_and_compose, with_room
+from udfs.mapping import SCRATCH_CODES, append_document, with_room
 from udfs.unicode_tables import (
     DIGIT,
     GENERAL,
@@ -35,19 +36,24 @@ from udfs.unicode_tables import (
     MARK_CLASS,
     NUMBER,
     UNSPACED_BIT,
-    ClassTables,
     CompositionTables,
     MappingTables,
-    class_of,
-    class_tables,
+    class_table,
     composition_tables,
     folding_tables,
+    lookup,
 )
 from udfs.utf8 import decode
 from udfs.xxhash64 import xxhash64
 
 BYTES_PER_WORD = 6
 """First guess at a corpus' bytes for each word; the buffer grows where words are shorter."""
+
+BLOCK = 64
+"""Bytes that are cut before the room for words is looked at again."""
+
+WORDS_AT_ONCE = 4096
+"""Words whose offsets are kept until they are hashed."""
 
 OUTSIDE, IN_RUN, AFTER_UNSPACED = range(3)
 """Where the cutting stands: between words, in a run, behind a letter of an unspaced script (only marks may follow)."""
@@ -66,6 +72,13 @@ class WordStream:
     word_offsets: np.ndarray
     document_offsets: np.ndarray
 
+    def of(self, document: int) -> list[str]:
+        """Return the words of one document."""
+        first, last = self.document_offsets[document], self.document_offsets[document + 1]
+        bounds = self.word_offsets[first : last + 1].tolist()
+        whole = self.values.data
+        return [str(whole[a:b], "utf-8") for a, b in itertools.pairwise(bounds)]
+
     def to_arrow(self) -> pa.LargeListArray:
         """Return the words as an Arrow array of n lists of strings, without copying."""
         words = pa.LargeStringArray.from_buffers(
@@ -80,15 +93,8 @@ def words_v1(texts: Texts) -> WordStream:
     Args:
         texts: n strings (or binaries that hold UTF-8), nulls allowed, sliced or chunked.
     """
-    buffers = text_buffers(texts)
     values, word_offsets, document_offsets = _words(
-        buffers.values,
-        buffers.offsets,
-        buffers.valid,
-        folding_tables(),
-        composition_tables(),
-        class_tables(),
-        _ascii_word_bytes(),
+        *text_buffers(texts), folding_tables(), composition_tables(), class_table(), _ascii_word_bytes()
     )
     count = document_offsets[-1]
     return WordStream(values[: word_offsets[count]], word_offsets[: count + 1], document_offsets)
@@ -100,14 +106,15 @@ def word_hashes_v1(texts: Texts) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         uint64[words], and int64[n + 1]: document d has the hashes from the d-th of these numbers up to the next.
     """
-    stream = words_v1(texts)
-    return _hashes(stream.values, stream.word_offsets), stream.document_offsets
+    hashes, document_offsets = _word_hashes(
+        *text_buffers(texts), folding_tables(), composition_tables(), class_table(), _ascii_word_bytes()
+    )
+    return hashes[: document_offsets[-1]], document_offsets
 
 
 def words_of(text: str) -> list[str]:
     """Return the words of one text. For small things: a corpus goes through ``words_v1``."""
-    words: list[str] = words_v1(pa.array([text], pa.string())).to_arrow()[0].as_py()
-    return words
+    return words_v1(pa.array([text], pa.string())).of(0)
 
 
 def _ascii_word_bytes() -> np.ndarray:
@@ -122,7 +129,7 @@ def _words(
     valid: np.ndarray,
     mapping: MappingTables,
     composition: CompositionTables,
-    classes: ClassTables,
+    classes: np.ndarray,
     ascii_word: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return ``WordStream``'s arrays; the first two may be longer than needed."""
@@ -136,26 +143,17 @@ def _words(
     written = 0
     for document in range(count):
         if valid[document]:
-            start = offsets[document]
-            end = offsets[document + 1]
-            first = written
-            position = start
-            while position < end:
-                position, written, room = map_and_compose(
-                    values, start, position, end, out, written, mapping, composition, scratch
-                )
-                if position < end:
-                    out = with_room(out, written, room)
-            folded = written
-            here = first
-            written = first
+            here = written
+            out, folded = append_document(
+                values, offsets[document], offsets[document + 1], out, here, mapping, composition, scratch
+            )
             state = OUTSIDE
             while here < folded:
                 here, written, words, state = _cut(
                     out, here, folded, written, word_offsets, words, state, classes, ascii_word
                 )
                 if here < folded:
-                    word_offsets = with_room(word_offsets, words, 1)
+                    word_offsets = with_room(word_offsets, words, BLOCK)
         document_offsets[document + 1] = words
     if words == word_offsets.size:
         word_offsets = with_room(word_offsets, words, 1)
@@ -172,7 +170,7 @@ def _cut(
     word_offsets: np.ndarray,
     words: int,
     state: int,
-    classes: ClassTables,
+    classes: np.ndarray,
     ascii_word: np.ndarray,
 ) -> tuple[int, int, int, int]:
     """Cut the folded text ``out[here:end]`` and move its words together, from ``out[written]`` on.
@@ -183,26 +181,16 @@ def _cut(
         Where to go on, how much of ``out`` holds words, the number of words, and the state of the cutting.
     """
     while here < end:
-        byte = out[here]
-        if byte < 0x80:
-            if not ascii_word[byte]:
-                state = OUTSIDE
-                here += 1
-                continue
-            if state != IN_RUN:
-                if words == word_offsets.size:
-                    return here, written, words, state
-                word_offsets[words] = written
-                words += 1
-                state = IN_RUN
-            # A word byte is written before the next is read: `written` never overtakes `here`.
-            while here < end and ascii_word[out[here]]:
-                out[written] = out[here]
-                written += 1
-                here += 1
+        if out[here] < 0x80:
+            # At most every second byte starts a word.
+            if words + BLOCK // 2 > word_offsets.size:
+                return here, written, words, state
+            here, written, words, state = _cut_ascii(
+                out, here, min(end, here + BLOCK), written, word_offsets, words, state, ascii_word
+            )
             continue
         code, length = decode(out, here, end)
-        bits = class_of(classes, code)
+        bits = lookup(classes, code)
         general = bits & GENERAL
         if general == MARK_CLASS:
             starts = state == OUTSIDE
@@ -231,9 +219,85 @@ def _cut(
 
 
 @compiled
-def _hashes(values: np.ndarray, word_offsets: np.ndarray) -> np.ndarray:
-    """Return the hash of each word (uint64)."""
-    hashes = np.empty(word_offsets.size - 1, np.uint64)
-    for word in range(hashes.size):
-        hashes[word] = xxhash64(values, word_offsets[word], word_offsets[word + 1])
-    return hashes
+def _cut_ascii(
+    out: np.ndarray,
+    here: int,
+    end: int,
+    written: int,
+    word_offsets: np.ndarray,
+    words: int,
+    state: int,
+    ascii_word: np.ndarray,
+) -> tuple[int, int, int, int]:
+    """Do the work of ``_cut`` up to the first byte that isn't ASCII; ``word_offsets`` must have room."""
+    text = out[here:end]
+    target = out[written : written + text.size]
+    starts = word_offsets[words:]
+    kept = 0
+    found = 0
+    in_word = state == IN_RUN
+    done = 0
+    while done < text.size:
+        byte = text[done]
+        if byte >= 0x80:
+            break
+        # Written always, kept sometimes: there is no branch, because where a word ends can't be foreseen. What is
+        # written never overtakes what is read.
+        is_word = ascii_word[byte]
+        target[kept] = byte
+        starts[found] = written + kept
+        found += is_word & (not in_word)
+        kept += is_word
+        in_word = is_word
+        done += 1
+    return here + done, written + kept, words + found, IN_RUN if in_word else OUTSIDE
+
+
+@compiled
+def _word_hashes(
+    values: np.ndarray,
+    offsets: np.ndarray,
+    valid: np.ndarray,
+    mapping: MappingTables,
+    composition: CompositionTables,
+    classes: np.ndarray,
+    ascii_word: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the hashes (uint64, maybe more entries than needed) and the documents' offsets into them.
+
+    Only one document's words are held at a time, and only some thousand of their offsets.
+    """
+    count = valid.size
+    out = np.empty(1024, np.uint8)
+    hashes = np.empty((offsets[count] - offsets[0]) // BYTES_PER_WORD + 64, np.uint64)
+    document_offsets = np.zeros(count + 1, np.int64)
+    scratch = np.empty(SCRATCH_CODES, np.int32)
+    bounds = np.empty(WORDS_AT_ONCE + 1, np.int64)
+    words = 0
+    for document in range(count):
+        if valid[document]:
+            start = offsets[document]
+            end = offsets[document + 1]
+            if end - start > out.size:
+                out = np.empty(end - start + (end - start) // 32, np.uint8)
+            out, folded = append_document(values, start, end, out, 0, mapping, composition, scratch)
+            here = 0
+            written = 0
+            found = 0
+            state = OUTSIDE
+            while here < folded:
+                here, written, found, state = _cut(
+                    out, here, folded, written, bounds[:WORDS_AT_ONCE], found, state, classes, ascii_word
+                )
+                bounds[found] = written
+                # The last word may go on, unless this is the end.
+                complete = found if here == folded else found - 1
+                if words + complete > hashes.size:
+                    hashes = with_room(hashes, words, complete)
+                for word in range(complete):
+                    hashes[words + word] = xxhash64(out, bounds[word], bounds[word + 1])
+                words += complete
+                bounds[0] = bounds[complete]
+                found -= complete
+        document_offsets[document + 1] = words
+    return hashes, document_offsets

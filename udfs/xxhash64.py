@@ -1,8 +1,8 @@
 """XXH64 with seed 0, in a kernel: the 64-bit hash of words.
 
-From the published algorithm description of xxHash (XXH64, version 0.1.1 of the specification). It has no secret and no seed to lose,
-gives the same value on every machine, and other tools have it too. It isn't a cryptographic hash: where one collision
-would do harm, compare the words themselves.
+Written from the published description of the algorithm ("xxHash fast digest algorithm", XXH64). With seed 0 it gives the
+same value on every machine and in every tool. It isn't a cryptographic hash: where one collision would do harm, compare
+the words themselves.
 """
 
 from __future__ import annotations

@@ -98,7 +98,8 @@ class Composer:
         if SOURCES[source].style == "code":
             return self._code(draws, lengths, lead, tail)
         tables = np.array(
-            [self.lexicon.sampling_table(source, language) for language in np.unique(languages)], dtype=np.uint32
+            [self.lexicon.sampling_table(source, language) for language in np.unique(languages)],
+            dtype=np.uint32,
         )
         at = np.searchsorted(np.unique(languages), languages)
         return self._prose(draws, tables[at], lengths, lead, tail)
@@ -130,8 +131,8 @@ class Composer:
         random = draws.words32(int(starts[-1]))
         forms = _FORM_OF[random & np.uint32(_FORM_MASK)]
         # The word after a full stop is capitalised, and can't itself end a sentence.
-        forms[1:][forms[:-1] >= STOP] = CAPITAL
         forms[starts[:-1] + lead] = CAPITAL
+        forms[1:][forms[:-1] >= STOP] = CAPITAL
         forms[starts[1:] - (tail + 1)] = END
         random >>= np.uint32(_FORM_BITS)
         random += np.repeat(tables << np.uint32(SAMPLING_BITS), counts)

@@ -7,6 +7,8 @@ that is recorded is counted on the texts afterwards, not taken from the formula.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from jobs.demo_corpus.lexicon import Lexicon, json_escaped, json_unescaped
 from jobs.demo_corpus.planted import (
     KEEP,
@@ -36,7 +38,12 @@ _RARE = VOCABULARY_SIZE // 2
 
 # At most one member below the threshold in a cluster: two of them could not be similar enough to each other to be dropped,
 # but so the truth doesn't rest on that.
-_PATTERNS: tuple[tuple[str, ...], ...] = ((ABOVE,), (BELOW,), (ABOVE, ABOVE, BELOW), (ABOVE, ABOVE, ABOVE, ABOVE))
+_PATTERNS: tuple[tuple[str, ...], ...] = (
+    (ABOVE,),
+    (BELOW,),
+    (ABOVE, ABOVE, BELOW),
+    (ABOVE, ABOVE, ABOVE, ABOVE),
+)
 _RANGES = {ABOVE: (0.82, 0.97), BELOW: (0.5, 0.77)}
 _MARGIN = 0.01
 
@@ -49,11 +56,15 @@ def cluster_size(number: int) -> int:
 class Edited:
     """A text, its words, and copies of it with some words replaced."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, words: list[str] | None = None) -> None:
         self.text = text
-        self.shingles = shingles_of(words_of(text))
-        self._spans = word_spans(text)
-        self.cells = len(self._spans) // _CELL
+        self._words = words_of(text) if words is None else words
+        self.shingles = shingles_of(self._words)
+        self.cells = len(self._words) // _CELL
+
+    @cached_property
+    def _spans(self) -> list[tuple[int, int]]:
+        return word_spans(self.text)
 
     def edits_for(self, similarity: float) -> int:
         """How many separate edits bring the similarity closest to the wanted one, at least one."""
@@ -62,12 +73,14 @@ class Edited:
 
     def replaced(self, cells: list[int], lexicon: Lexicon, draws: Draws) -> Edited:
         """The text with one word replaced in each of the given cells, which are in increasing order."""
-        pieces, done = [], 0
+        pieces, words, done = [], self._words.copy(), 0
         for cell in cells:
-            start, end = self._spans[cell * _CELL + _PLACE]
-            pieces += [self.text[done:start], lexicon.word(ENGLISH, _RARE + draws.one(VOCABULARY_SIZE - _RARE))]
+            at = cell * _CELL + _PLACE
+            start, end = self._spans[at]
+            words[at] = lexicon.word(ENGLISH, _RARE + draws.one(VOCABULARY_SIZE - _RARE))
+            pieces += [self.text[done:start], words[at]]
             done = end
-        return Edited("".join([*pieces, self.text[done:]]))
+        return Edited("".join([*pieces, self.text[done:]]), words)
 
 
 class NearCluster(PlantedUnit):

@@ -6,7 +6,16 @@ import numpy as np
 
 from jobs.demo_corpus.copies import BLOCKED_ID, DROP_BLOCKED_ID
 from jobs.demo_corpus.lexicon import json_escaped
-from jobs.demo_corpus.planted import KEEP, Form, PlantedRecord, PlantedUnit, Quota, TextRequest, Workshop, any_source
+from jobs.demo_corpus.planted import (
+    KEEP,
+    Form,
+    PlantedRecord,
+    PlantedUnit,
+    Quota,
+    TextRequest,
+    Workshop,
+    any_source,
+)
 from jobs.demo_corpus.quality import SHORTEST_TEXT
 from jobs.demo_corpus.randomness import Draws
 from jobs.demo_corpus.records import BLOCKED_DOMAINS, DECOY_DOMAIN
@@ -207,7 +216,14 @@ class OddDocument(Single):
         elif self._variety == "long_line":
             text = text.replace(b"\\n\\n", b" ")
         elif self._variety == "json_escapes":
-            escapes = (b'say \\"yes\\"', b"C:\\\\new\\\\table", b"and\\/or", b"caf\\u00e9", b"\\ud83d\\ude00", b"a\\tb")
+            escapes = (
+                b'say \\"yes\\"',
+                b"C:\\\\new\\\\table",
+                b"and\\/or",
+                b"caf\\u00e9",
+                b"\\ud83d\\ude00",
+                b"a\\tb",
+            )
             text = _insert(text, escapes)
         self.record.text = text
 

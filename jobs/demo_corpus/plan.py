@@ -144,8 +144,7 @@ def make_plan(seed: int, settings: DemoSettings, documents: int | None, megabyte
     composer = Composer(lexicon_of(seed))
     scale = 1.0 if settings.mean_bytes is None else _scale_for(composer, settings.mean_bytes)
     if documents is None:
-        assert_megabytes = float(megabytes or 0)
-        documents = _documents_for(composer, scale, settings, assert_megabytes)
+        documents = _documents_for(composer, scale, settings, float(megabytes or 0))
     least = max(LEAST_DOCUMENTS, LEAST_DOCUMENTS_PER_FILE * settings.files_per_source)
     if not least <= documents <= MOST_DOCUMENTS:
         size = f" (from megabytes={megabytes})" if megabytes is not None else ""

@@ -27,7 +27,12 @@ TRUTH_SCHEMA = pa.schema(
         pa.field("group", pa.string(), metadata={"comment": "the group of copies, or the evaluation item"}),
         pa.field("original_id", pa.string(), metadata={"comment": "the record that this one is a copy of"}),
         pa.field("jaccard", pa.float64(), metadata={"comment": "exact word-5-gram Jaccard to original_id"}),
-        pa.field("expected", pa.string(), nullable=False, metadata={"comment": "keep, reject:REASON or drop:REASON"}),
+        pa.field(
+            "expected",
+            pa.string(),
+            nullable=False,
+            metadata={"comment": "keep, reject:REASON or drop:REASON"},
+        ),
         pa.field("detail", pa.string(), metadata={"comment": "the variety of the kind"}),
         pa.field("file", pa.string(), nullable=False, metadata={"comment": "relative to the corpus folder"}),
         pa.field("line", pa.int64(), nullable=False, metadata={"comment": "counted from 1"}),

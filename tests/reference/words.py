@@ -1,33 +1,33 @@
-"""words_v1 in plain Python: what the kernel must equal."""
+"""words_v1 in plain Python: what the kernel must equal (on the code points that Unicode 14 assigns)."""
+
+from __future__ import annotations
 
 import unicodedata
 
-from udfs.unicode_ranges import DEFAULT_IGNORABLE, UNSPACED, holds
+from udfs.unicode_ranges import DEFAULT_IGNORABLE, UNSPACED, members
+
+IGNORABLE = members(DEFAULT_IGNORABLE)
+WITHOUT_SPACES = members(UNSPACED)
 
 
 def folded(text: str) -> str:
-    while True:
-        kept = "".join(c for c in text if not holds(DEFAULT_IGNORABLE, ord(c)))
-        result = unicodedata.normalize("NFKC", unicodedata.normalize("NFKD", kept).casefold())
-        if result == text:
-            return result
-        text = result
+    """Return the text without default-ignorables, case-folded, in NFKC."""
+    text = "".join(character for character in text if ord(character) not in IGNORABLE)
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKD", text).casefold())
 
 
 def words_v1(text: str) -> list[str]:
+    """Return the words of a text."""
     words: list[str] = []
-    state = "between"
+    joins = ""  # the major categories whose characters would go on with the last word
     for character in folded(text):
         category = unicodedata.category(character)
-        if category[0] == "M" and state != "between":
+        unspaced = (category[0] == "L" or category == "Nl") and ord(character) in WITHOUT_SPACES
+        if category[0] not in "LMN":
+            joins = ""
+        elif category[0] in joins and not unspaced:
             words[-1] += character
-        elif category[0] in "LMN":
-            alone = (category[0] == "L" or category == "Nl") and holds(UNSPACED, ord(character))
-            if alone or state != "run":
-                words.append(character)
-            else:
-                words[-1] += character
-            state = "alone" if alone else "run"
         else:
-            state = "between"
+            words.append(character)
+            joins = "M" if unspaced else "LMN"
     return words

@@ -10,16 +10,10 @@ from pathlib import Path
 
 import yaml
 
+from jobs.looking.found import FoundSource, human_size, settings_path
+from jobs.looking.samples import SAMPLE_BYTES, SAMPLE_FILES, SAMPLE_RECORDS
+from jobs.looking.sources import look
 from jobs.runtime.errors import SettingsError
-from jobs.runtime.looking import (
-    SAMPLE_BYTES,
-    SAMPLE_FILES,
-    SAMPLE_RECORDS,
-    FoundSource,
-    human_size,
-    look,
-    settings_path,
-)
 
 REST = """
 annotate:                   # what is measured of every document
@@ -143,4 +137,9 @@ def _scalar(value: str) -> str:
 
 def _comment(text: str) -> str:
     """Text as a comment: names of files and fields may hold line ends and other things that YAML does not bear."""
-    return "# " + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return f"# {printable(text)}"
+
+
+def printable(text: str) -> str:
+    """Text with what can't be printed escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -16,13 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.ingest import IngestSettings
 from jobs.ingesting.files import list_files
-from jobs.runtime import looking
+from jobs.ingesting.settings import IngestSettings
+from jobs.looking import samples
+from jobs.looking.found import FoundSource, settings_path
+from jobs.looking.samples import SAMPLE_BYTES
+from jobs.looking.sources import look
 from jobs.runtime.errors import SettingsError, UnreadableInput
 from jobs.runtime.init import settings_text, write_settings
 from jobs.runtime.layers import read_yaml, resolve
-from jobs.runtime.looking import SAMPLE_BYTES, FoundSource, look, settings_path
 from jobs.settings import Settings
 
 NO_SPARK: Any = None
@@ -515,7 +517,7 @@ def test_json_that_is_not_in_lines_is_named_with_its_conversion_and_left_out(
 def test_where_one_of_many_files_is_not_in_lines_every_file_is_peeked_into(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking, "PEEK_FILES", 2)
+    monkeypatch.setattr(samples, "PEEK_FILES", 2)
     for name, content in {"a": "[1]", "b": '{"text": "x"}', "c": "[1]", "d": '{"text": "x"}'}.items():
         write_bytes(data / "s" / f"{name}.json", content.encode())
     assert listed(only(data)[1]) == ["b.json", "d.json"]

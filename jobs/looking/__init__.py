@@ -1,0 +1,1 @@
+"""What ``weir init`` sees in a folder of data."""

@@ -18,16 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from udfs.records import (
-    Document,
-    RecordRules,
-    Reject,
-    document_of,
-    document_of_file,
-    json_default,
-    raw_of,
-    read_json_line,
-)
+from udfs.record_types import Document, RecordRules, Reject
+from udfs.record_values import json_default
+from udfs.records import document_of, document_of_file, raw_of, read_json_line
 
 LINES_MARK = "#lines"
 """The reason of the row that ends a stretch of a file: ``position`` holds its number of lines, blank ones included."""

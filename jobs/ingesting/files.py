@@ -28,10 +28,11 @@ BOOKKEEPING = re.compile(
     r"^(?:_SUCCESS|_committed_.*|_started_.*|_metadata|_common_metadata|\.DS_Store|Thumbs\.db|\..*\.crc|\.gitignore|\.gitkeep)$"
 )
 BOOKKEEPING_FOLDERS = frozenset({"_delta_log", "_temporary", ".git", ".ipynb_checkpoints", "__pycache__"})
-UNREADABLE = re.compile(r"^[_.]|[:\[\]{}*?\\]")
+UNREADABLE = re.compile(r"^[_.]|[:\[\]{}*?\\]|\.(?!gz$|bz2$|zst$)(?i:gz|bz2|zst)$")
 """Names with which Spark does not do what one expects: it passes over those that start with _ or . ; it can't open one
 with a colon (Hadoop looks for the checksum file ``.NAME.crc`` beside it and takes what stands before the colon for a
-scheme); and one with a bracket among the paths makes it list all the others twice."""
+scheme); one with a bracket among the paths makes it list all the others twice; and what ends in ``.GZ`` it takes for
+text."""
 PACKED_NOTHING = 300
 """A compressed file of more bytes than this has content: the header, with a file name, takes up to 280."""
 GLOB = re.compile(r"[\[\]{}*?\\]")
@@ -157,7 +158,7 @@ def _sort_out(found: dict[str, int], paths: Sequence[str], file_format: str, pat
         if not named_itself and not _wanted(parts[-1], file_format, pattern):
             other += 1
             continue
-        if size > (PACKED_NOTHING if full.endswith(COMPRESSIONS[1:]) else len(codecs.BOM_UTF8)):
+        if size > (PACKED_NOTHING if full.lower().endswith(COMPRESSIONS[1:]) else len(codecs.BOM_UTF8)):
             with_content.append(full)
         if UNREADABLE.search(parts[-1]) or GLOB.search(full):
             hidden.append(full)

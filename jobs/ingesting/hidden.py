@@ -15,7 +15,7 @@ from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
 from udfs.record_batches import SPARK_SCHEMA, file_reader, line_reader
-from udfs.records import RecordRules
+from udfs.record_types import RecordRules
 
 Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 FILES_PER_TASK = 2_000
@@ -64,7 +64,7 @@ def _lines(file: str) -> Iterator[pa.RecordBatch]:
     with _open(file) as raw, pa.input_stream(raw, compression=_codec(file)) as stream:
         lines: list[bytes] = []
         size, rest = 0, b""
-        while block := stream.read(2**20):
+        while block := _next_block(stream, file):
             *whole, rest = (rest + block).split(b"\n")
             lines += whole
             size += len(block)
@@ -75,6 +75,16 @@ def _lines(file: str) -> Iterator[pa.RecordBatch]:
             lines.append(rest)
         if lines:
             yield _batch(file, lines)
+
+
+def _next_block(stream: pa.NativeFile, file: str) -> bytes:
+    try:
+        block: bytes = stream.read(2**20)
+        return block
+    except OSError as error:
+        if _codec(file) is None:
+            raise
+        raise OSError(f"{file}: stream is corrupted: {error}") from None
 
 
 def _batch(file: str, lines: Sequence[bytes]) -> pa.RecordBatch:
@@ -89,4 +99,4 @@ def _open(file: str) -> BinaryIO:
 
 
 def _codec(file: str) -> str | None:
-    return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(Path(file).suffix)
+    return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(Path(file).suffix.lower())

@@ -12,7 +12,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringTy
 
 from jobs.runtime.errors import InputContractError
 from udfs.record_batches import LINES_MARK, SPARK_SCHEMA, file_reader, line_reader, row_reader
-from udfs.records import RecordRules
+from udfs.record_types import RecordRules
 
 NO_GLOB = {"__globPaths__": "false"}
 """Spark would take brackets and braces in a file's name for a pattern, and read other files or none."""
@@ -86,17 +86,21 @@ def _read_rows(table: DataFrame, rules: RecordRules, source_pattern: str | None)
 def numbered(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Raw records with ``record``, their line in the whole file; and the table of lines per stretch.
 
+    The records carry their ``entry`` of the setting ``ingest``: two entries may read the same file.
+
     A file is read in stretches; a line's number is its position in the stretch and the lines of all earlier ones.
     The table of stretches is small (one row per 128 MB) and is broadcast.
     """
     stretches = raw.where(F.col("reason") == LINES_MARK).select(
-        "file", "stretch", "source", F.col("position").alias("lines"), F.col("detail").cast("bigint").alias("blank")
+        "entry", "file", "stretch", F.col("position").alias("lines"), F.col("detail").cast("bigint").alias("blank")
     )
-    earlier = Window.partitionBy("file").orderBy("stretch").rowsBetween(Window.unboundedPreceding, -1)
-    offsets = stretches.select("file", "stretch", F.coalesce(F.sum("lines").over(earlier), F.lit(0)).alias("offset"))
+    earlier = Window.partitionBy("entry", "file").orderBy("stretch").rowsBetween(Window.unboundedPreceding, -1)
+    offsets = stretches.select(
+        "entry", "file", "stretch", F.coalesce(F.sum("lines").over(earlier), F.lit(0)).alias("offset")
+    )
     records = (
         raw.where(F.col("reason").isNull() | (F.col("reason") != LINES_MARK))
-        .join(F.broadcast(offsets), ["file", "stretch"], "left")
+        .join(F.broadcast(offsets), ["entry", "file", "stretch"], "left")
         .withColumn("record", F.col("position") + F.coalesce(F.col("offset"), F.lit(0)))
         .drop("offset", "position", "stretch")
     )

@@ -95,9 +95,11 @@ def read_files(
     """
     from pyspark.sql import functions as F
 
-    from jobs.ingest import IngestSettings, check_reading, read_source
+    from jobs.ingest import read_source
+    from jobs.ingesting.checking import check_reading
     from jobs.ingesting.files import list_files
     from jobs.ingesting.reading import numbered
+    from jobs.ingesting.settings import IngestSettings
 
     places = [str(path) for path in (paths if isinstance(paths, list) else [paths])]
     settings = IngestSettings(paths=places, **given)

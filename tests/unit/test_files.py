@@ -302,3 +302,11 @@ def test_folders_that_may_not_be_read_are_listed(fill: Fill, monkeypatch: pytest
     with pytest.raises(NotPermitted) as caught:
         listed(root)
     assert caught.value.differences == [str(root / "locked")]
+
+
+def test_what_is_compressed_with_capitals_in_its_ending_is_read_by_the_workers(fill: Fill) -> None:
+    """Spark tells compression by the ending as it is spelled, and would take the packed bytes for lines."""
+    root = fill("a.JSONL.GZ", "b.jsonl.Zst", "c.JSONL.gz", "d.JSONL")
+    found = listed(root)
+    assert names(found.hidden, root) == ["a.JSONL.GZ", "b.jsonl.Zst"]
+    assert names(found.uris, root) == ["c.JSONL.gz", "d.JSONL"]

@@ -26,7 +26,7 @@ from udfs.record_batches import (
     source_in,
     unpack,
 )
-from udfs.records import Mapped, RecordRules
+from udfs.record_types import Mapped, RecordRules
 
 RULES = RecordRules("web")
 

@@ -12,20 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.records import (
-    NESTING,
-    NOTES,
-    REASONS,
-    Document,
-    Mapped,
-    RecordRules,
-    Reject,
-    document_of,
-    document_of_file,
-    parse_timestamp,
-    raw_of,
-    read_json_line,
-)
+from udfs.record_parsing import NESTING
+from udfs.record_types import NOTES, REASONS, Document, Mapped, RecordRules, Reject
+from udfs.record_values import parse_timestamp
+from udfs.records import document_of, document_of_file, raw_of, read_json_line
 
 WITH_ID = RecordRules("web", Mapped(doc_id="id"))
 

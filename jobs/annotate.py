@@ -137,6 +137,8 @@ def _complete(context: Context, documents: DataFrame, group: Group) -> int:
     rewritten = sorted(str(row[0]) for row in stale.select("batch").distinct().collect())
     fresh = annotate(lacking, mine)
     with context.progress.stage(f"annotating what {group.table} lacks"):
+        if not rewritten and lacking.isEmpty():  # nothing to add: the table's history stays as it is
+            return 0
         if not rewritten:
             return context.write(fresh, group.table).rows
         kept = annotated.where(F.col("batch").isin(rewritten)).join(

@@ -22,10 +22,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
 from pydantic import Field
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.deciding.conditions import check_conditions
 from jobs.deciding.step import FAILING, Candidates, decide, decisions_of, step_inputs
 from jobs.runtime.errors import UnreadableInput
 from jobs.runtime.job import Context, Job, Outcome
@@ -69,6 +71,9 @@ def ineligible(
 ) -> DataFrame:
     """Decisions about documents that may not be used; the first of use, id, domain, conditions gives the reason.
 
+    Raises:
+        SettingsError: for conditions that can't be used, see ``check_conditions``.
+
     Args:
         documents: Without text.
         settings: Of the step.
@@ -76,6 +81,7 @@ def ineligible(
         domains: Blocked domains, one column ``domain`` (lower case).
         ids: Blocked document ids, one column ``doc_id``.
     """
+    check_conditions(documents, [(f"condition '{c.name}'", c.keep) for c in settings.conditions])
     use = F.lit("allowed")
     for name, source in sorted(sources.items()):
         use = F.when(F.col("source") == name, F.lit(source.use)).otherwise(use)
@@ -112,35 +118,50 @@ def ineligible(
 
 def _domain_suffixes(url: Column) -> Column:
     """``https://a.b.example:8080/x`` to [a.b.example, b.example, example]; an unreadable URL to an empty array."""
-    host = F.lower(F.regexp_extract(url, r"^\s*(?:[A-Za-z][A-Za-z0-9+.\-]*:)?(?://)?(?:[^/?#@]*@)?([^/?#:]+)", 1))
-    parts = F.split(F.rtrim(host, F.lit(".")), r"\.")
+    parts = F.split(_host(url), r"\.")
     return F.transform(
         F.sequence(F.lit(1), F.greatest(F.size(parts), F.lit(1))),
         lambda i: F.array_join(F.slice(parts, i, F.size(parts)), "."),
     )
 
 
-def listed(spark: SparkSession, inline: Sequence[str], files: Sequence[str], column: str, lower: bool) -> DataFrame:
-    """Entries given in the settings and in files (a line each; blank lines and ``#`` comments left out) as a column.
+def _host(url: Column) -> Column:
+    """The host of a URL, or of what stands where one should (``bad.example:8080/x``), in lower case."""
+    found = F.regexp_extract(url, r"^\s*(?:(?:[A-Za-z][A-Za-z0-9+.\-]*:)?//)?(?:[^/?#]*@)?(\[[^\]]*\]|[^/?#:\s]+)", 1)
+    return F.lower(F.regexp_replace(found, r"^\*?\.+|\.+$", ""))
+
+
+def listed(spark: SparkSession, inline: Sequence[str], files: Sequence[str], column: str) -> DataFrame:
+    """Entries given in the settings and in files as one column; of domains (also given as URLs, or ``*.``) the host.
+
+    A file has an entry a line, in UTF-8; blank lines and lines that start with ``#`` are left out. Local files are
+    read here, where the job runs, for the executors may not see them.
 
     Raises:
-        UnreadableInput: for local files that are missing or unreadable.
+        UnreadableInput: for files that are missing or unreadable.
     """
+    entries = list(inline)
+    remote = [file for file in files if "://" in file]
     for file in files:
-        if "://" not in file and not Path(file).is_file():
+        if file in remote:
+            continue
+        try:
+            entries += Path(file).expanduser().read_text(encoding="utf-8-sig").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
             raise UnreadableInput(
-                f"list '{file}' does not exist", remedy="Correct the path, or take it out of the settings."
-            )
-    entries = spark.createDataFrame([(entry,) for entry in inline], f"{column} STRING")
-    if files:
-        read = spark.read.option("__globPaths__", "false").text(
-            [f if "://" in f else str(Path(f).absolute()) for f in files]
-        )
-        entries = entries.unionByName(read.select(F.trim(F.regexp_replace("value", r"^\s*#.*|\r", "")).alias(column)))
-    value = F.trim(F.col(column))
-    if lower:
-        value = F.lower(F.regexp_replace(value, r"^\.+|\.+$", ""))
-    return entries.select(value.alias(column)).where(F.col(column) != "")
+                f"list '{file}' can't be read: {error}", remedy="Correct the path, or take it out of the settings."
+            ) from None
+    hidden = [file for file in remote if file.rsplit("/", 1)[-1].startswith(("_", "."))]
+    if hidden:
+        raise UnreadableInput("Spark passes over files whose names start with _ or . ; rename these lists:", hidden)
+    wanted = [entry.strip() for entry in entries if entry.strip() and not entry.lstrip().startswith("#")]
+    found = spark.createDataFrame(pa.table({column: pa.array(wanted, pa.string())}))
+    if remote:
+        lines = spark.read.option("__globPaths__", "false").text(remote)
+        value = F.trim(F.regexp_replace("value", r"^\s*#.*|[\r\ufeff]", ""))
+        found = found.unionByName(lines.select(value.alias(column)))
+    value = _host(F.col(column)) if column == "domain" else F.col(column)
+    return found.select(value.alias(column)).where(F.col(column) != "")
 
 
 def run(context: Context) -> Outcome:
@@ -148,8 +169,8 @@ def run(context: Context) -> Outcome:
     step: EligibilitySettings = context.settings.step(context.step)
 
     def decider(candidates: Candidates) -> DataFrame:
-        domains = listed(context.spark, step.blocked_domains, step.blocked_domain_lists, "domain", lower=True)
-        ids = listed(context.spark, step.blocked_ids, step.blocked_id_lists, "doc_id", lower=False)
+        domains = listed(context.spark, step.blocked_domains, step.blocked_domain_lists, "domain")
+        ids = listed(context.spark, step.blocked_ids, step.blocked_id_lists, "doc_id")
         return ineligible(candidates.documents, step, context.settings.sources, domains, ids)
 
     return decide(context, decider)

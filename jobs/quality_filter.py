@@ -20,13 +20,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.deciding.annotated import evidence, fields_in, float_fields, names_in
+from jobs.deciding.conditions import check_conditions
 from jobs.deciding.step import FAILING, Candidates, decide, decisions_of, step_inputs
-from jobs.runtime.errors import SettingsError
 from jobs.runtime.job import Context, Job, Outcome
 from jobs.runtime.models import NAME, SettingsModel
 
@@ -74,9 +73,9 @@ def quality_decisions(candidates: DataFrame, rules: Sequence[Rule]) -> DataFrame
         rules: In order; the first that fails gives the reason.
 
     Raises:
-        SettingsError: for conditions that are no valid SQL, name unknown columns, or are not true or false.
+        SettingsError: for conditions that can't be used, see ``check_conditions``.
     """
-    _check(candidates, rules)
+    check_conditions(candidates, [(f"rule '{rule.name}'", rule.keep) for rule in rules])
     fails: list[Column] = []
     reasons: list[Column] = []
     for rule in rules:
@@ -106,20 +105,6 @@ def quality_decisions(candidates: DataFrame, rules: Sequence[Rule]) -> DataFrame
     return decisions_of(
         judged.where(F.col("#reason").isNotNull()), reason=F.col("#reason"), method="rule", failing=F.col("#failing")
     )
-
-
-def _check(candidates: DataFrame, rules: Sequence[Rule]) -> None:
-    problems = []
-    for rule in rules:
-        try:
-            kind = candidates.select(F.expr(rule.keep).alias("outcome")).schema.fields[0].dataType.simpleString()
-            if kind != "boolean":
-                problems.append(f"rule '{rule.name}': '{rule.keep}' gives {kind}, not true or false")
-        except PySparkException as error:
-            first = str(error).splitlines()[0]
-            problems.append(f"rule '{rule.name}': '{rule.keep}' can't be used: {first}")
-    if problems:
-        raise SettingsError(problems)
 
 
 def _annotators(settings: Settings, rules: Sequence[Rule]) -> list[str]:

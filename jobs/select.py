@@ -66,7 +66,7 @@ def selected(documents: DataFrame, first: DataFrame, decisions: DataFrame) -> Da
     Args:
         documents: ``doc_id``, ``source``, ``batch``, ``characters``, ``bytes``, ``language``, ``tokens``; no text.
         first: See ``first_decisions``.
-        decisions: All decisions of the policy, for the sizes of duplicate groups.
+        decisions: All decisions of the policy's steps, for the sizes of duplicate groups.
 
     A survivor's group size is that of its largest group in any step.
     """
@@ -101,7 +101,8 @@ def run(context: Context) -> Outcome:
         documents = with_annotations(spark, documents, context.inputs, places, identities, ["tokens"])
         tokens = F.col("tokens.count")
     narrow = documents.select("doc_id", "source", "batch", "characters", "bytes", "language", tokens.alias("tokens"))
-    decisions = _decisions(context)
+    # Decisions of a step that the settings no longer have may still be in the table.
+    decisions = _decisions(context).where(F.col("step").isin(steps))
     first = context.scratch.materialize(first_decisions(decisions, steps), "first_decisions")
     orphaned, duplicates = _check_twins(first)
     frame = selected(narrow, first, decisions).withColumns(

@@ -8,11 +8,12 @@ from pydantic import Field, field_validator, model_validator
 
 from jobs.eligibility import EligibilitySettings
 from jobs.exact_dedup import ExactDedupSettings
-from jobs.ingest import IngestSettings
+from jobs.ingesting.settings import IngestSettings
 from jobs.quality_filter import QualityFilterSettings
 from jobs.runtime.models import NAME, SettingsModel, SourceSettings, SparkSettings
 from jobs.select import SelectSettings
 from jobs.validate import ValidateSettings
+from schemas.tables import DOCUMENTS
 from udfs.annotators.exact_key import ExactKeySettings
 from udfs.annotators.registry import ANNOTATORS
 from udfs.annotators.statistics import StatisticsSettings
@@ -75,11 +76,16 @@ class Settings(SettingsModel):
     def _annotator_names(cls, value: dict[str, Any]) -> dict[str, Any]:
         import re
 
-        bad = sorted(
-            name for name in value if not re.fullmatch(NAME, name) or name in ("doc_id", "batch", "text_sha256")
-        )
+        bad = sorted(name for name in value if not re.fullmatch(NAME, name))
         if bad:
             raise ValueError(f"an annotator can't be called {', '.join(bad)}; use letters, digits and _")
+        # In `language`, as given with the documents, a found language may take over: see with_annotations.
+        taken = sorted(name for name in value if name.lower() in {*DOCUMENTS.column_names} - {"language"})
+        if taken:
+            raise ValueError(
+                f"an annotator can't be called {', '.join(taken)}, for rules would not know it from the documents' column "
+                "of that name; give its kind instead: {another_name: {kind: ...}}"
+            )
         return value
 
     @field_validator("decide", mode="before")

@@ -28,7 +28,7 @@ from expectations.coverage import Floor, coverage_suite
 from expectations.integrity import ExpectedTotals, GroupTotals, integrity_suite
 from expectations.results import ExpectationResult
 from expectations.slices import Slice
-from expectations.suite import Suite
+from expectations.suite import Suite, row_floor
 from jobs.runtime.errors import InputContractError
 from jobs.runtime.job import Context, Input, Job, Outcome
 from jobs.runtime.models import SettingsModel
@@ -110,6 +110,8 @@ def coverage_of(
         )
         overrides[values] = Floor(documents=floor.documents, tokens=floor.tokens)
         planned.add(values)
+    if not planned:  # no documents, and none expected by name: the row floor says so
+        return Suite("coverage", (row_floor(),))
     common = Floor(documents=settings.floor.documents, tokens=settings.floor.tokens)
     if not any(f.documents or f.tokens for f in (common, *overrides.values())):
         return integrity_suite(key=("doc_id",), required=tuple(settings.per[:1]), name="coverage")

@@ -18,9 +18,14 @@ _STRING = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"")
 _WORD = re.compile(r"`?([A-Za-z_]\w*)`?")
 
 
+def without_strings(expression: str) -> str:
+    """An SQL expression with its string literals emptied."""
+    return _STRING.sub("''", expression)
+
+
 def names_in(expression: str) -> set[str]:
     """All identifiers in an SQL expression, those inside string literals left out."""
-    return set(_WORD.findall(_STRING.sub("''", expression)))
+    return set(_WORD.findall(without_strings(expression)))
 
 
 def annotator_tables(
@@ -46,6 +51,9 @@ def with_annotations(
 ) -> DataFrame:
     """Documents joined with the annotation structs named in ``wanted``; only the tables that hold these are read.
 
+    An annotator called like a column of the documents (``language``) takes its place; what was given with the documents
+    is then ``given_language``.
+
     Raises:
         SettingsError: if an annotator was not computed with the present settings.
     """
@@ -64,7 +72,7 @@ def with_annotations(
                 for name in absent
             ]
         )
-    joined = documents
+    joined = documents.withColumnsRenamed({name: f"given_{name}" for name in names if name in documents.columns})
     for table in sorted({places[name] for name in names}):
         columns = [name for name in names if places[name] == table]
         annotated = inputs[table].read(spark).select("doc_id", "text_sha256", *columns)
@@ -97,7 +105,7 @@ def check_annotated(
 
 def float_fields(frame: DataFrame, expression: str) -> list[str]:
     """The floating-point columns and struct fields that an expression names: the ones that can be NaN."""
-    text = _STRING.sub("''", expression)
+    text = without_strings(expression)
     found = []
     for entry in frame.schema.fields:
         if entry.dataType.simpleString() in ("double", "float") and re.search(rf"(?<![\w.]){entry.name}\b(?!\.)", text):
@@ -112,7 +120,7 @@ def float_fields(frame: DataFrame, expression: str) -> list[str]:
 
 def fields_in(frame: DataFrame, expression: str) -> list[str]:
     """The columns and struct fields that an expression names, as paths, for evidence."""
-    text = _STRING.sub("''", expression)
+    text = without_strings(expression)
     found = []
     for entry in frame.schema.fields:
         inner = [i.name for i in getattr(entry.dataType, "fields", [])]

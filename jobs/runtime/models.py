@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 """What a step, an annotator or a policy may be called: it becomes a column, a partition or a part of a table's name."""
@@ -46,3 +47,20 @@ class SparkSettings(SettingsModel):
         64, ge=1, le=4096, description="Rows that a Parquet scan of text reads at a time: long documents fill the heap"
     )
     conf: dict[str, str] = Field(default_factory=dict, description="Further Spark configuration, as it is")
+
+    @field_validator("conf", mode="before")
+    @classmethod
+    def _flat(cls, value: Any) -> Any:
+        """``--set spark.conf.spark.sql.shuffle.partitions=8`` arrives as mappings within mappings, and as a number."""
+        return dict(_leaves(value)) if isinstance(value, dict) else value
+
+
+def _leaves(values: Mapping[Any, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        name = f"{path}.{key}" if path else str(key)
+        if isinstance(value, Mapping):
+            yield from _leaves(value, name)
+        elif isinstance(value, bool):
+            yield name, str(value).lower()
+        else:
+            yield name, str(value) if isinstance(value, (int, float)) else value

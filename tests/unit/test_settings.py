@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from jobs.deciding.survivor import DOCUMENT_COLUMNS
-from jobs.ingest import ColumnMapping, IngestSettings
+from jobs.ingesting.settings import ColumnMapping, IngestSettings
 from jobs.registry import DECIDERS, JOBS, job_of_step, pipeline
 from jobs.runtime.errors import SettingsError
-from jobs.runtime.layers import Layer, resolve
+from jobs.runtime.layers import Layer, assignment_layers, resolve
 from jobs.settings import Settings
 from schemas.tables import DOCUMENTS
 from udfs.annotators.registry import ANNOTATORS
@@ -111,6 +111,21 @@ def test_a_survivor_rule_can_t_be_empty() -> None:
 def test_the_columns_a_rule_may_name_are_the_documents_table_s() -> None:
     """All but those that are no order: text, maps, lists, and the hash."""
     assert set(DOCUMENTS.column_names) - {"text", "attributes", "notes", "text_sha256"} == DOCUMENT_COLUMNS
+
+
+# --- Spark
+
+
+def test_spark_configuration_may_be_set_by_its_dotted_name() -> None:
+    layers = [
+        Layer("file", {"spark": {"conf": {"spark.sql.shuffle.partitions": "3", "spark.ui.enabled": False}}}),
+        *assignment_layers(["spark.conf.spark.sql.shuffle.partitions=8", "spark.conf.spark.a.b=1.5"]),
+    ]
+    assert resolve(Settings, layers).settings.spark.conf == {
+        "spark.sql.shuffle.partitions": "8",
+        "spark.ui.enabled": "false",
+        "spark.a.b": "1.5",
+    }
 
 
 # --- annotators
@@ -298,7 +313,8 @@ def test_a_source_pattern_must_be_a_regular_expression() -> None:
 
 
 def test_encodings() -> None:
-    assert "encoding 'utf-99' is not known" in ingest_refused(encoding="utf-99")
+    for unknown in ("utf-99", "hex", "rot13", "base64"):  # Python has codecs that are none of text
+        assert f"encoding '{unknown}' is not known" in ingest_refused(encoding=unknown)
     assert ingest(encoding="latin-1").encoding == "latin-1"
 
 
@@ -351,3 +367,8 @@ def test_conditions_of_use() -> None:
 @pytest.mark.parametrize("rows", [0, 4097, "many"])
 def test_rows_per_batch_of_text(rows: object) -> None:
     assert "setting 'spark.text_rows_per_batch'" in refused(spark={"text_rows_per_batch": rows})
+
+
+def test_an_annotator_can_t_be_called_like_a_column_of_the_documents_but_language() -> None:
+    assert "another_name" in refused(annotate={"source": {"kind": "tokens"}})
+    assert make(annotate={"language": {"kind": "tokens"}}).annotate["language"].kind == "tokens"

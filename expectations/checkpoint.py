@@ -67,14 +67,23 @@ def run_suite(frame: DataFrame, suite: Suite, *, run_id: str) -> list[Expectatio
     return [_result(suite, expectation, found.get(position)) for position, expectation in enumerate(suite.expectations)]
 
 
-def _validate(frame: DataFrame, suite: Suite, run_id: str) -> dict[int, Any]:
-    """The library's result of each expectation, by its position in the suite."""
+def load_library() -> None:
+    """Imports Great Expectations, which takes seconds; may be called in a thread, while something else waits."""
+    with _one_at_a_time, _quiet():
+        _load()
+
+
+def _load() -> None:
     # Version 1.24 sends nothing; the variable keeps any other one silent too.
     os.environ["GX_ANALYTICS_ENABLED"] = "False"
-    from great_expectations.core.run_identifier import RunIdentifier
-
     for module in EXPECTATION_MODULES:
         importlib.import_module(module)
+
+
+def _validate(frame: DataFrame, suite: Suite, run_id: str) -> dict[int, Any]:
+    """The library's result of each expectation, by its position in the suite."""
+    _load()
+    from great_expectations.core.run_identifier import RunIdentifier
 
     with _context() as context:
         outcome = _checkpoint(context, suite).run(
@@ -195,8 +204,11 @@ def _quiet() -> Iterator[None]:
     """
     shown_by = warnings.showwarning
     library = logging.getLogger("great_expectations")
-    level = library.level
-    library.setLevel(logging.CRITICAL + 1)
+    propagate = library.propagate
+    # Some of its loggers set a level of their own: what counts is that no record leaves the library.
+    nowhere = logging.NullHandler()
+    library.addHandler(nowhere)
+    library.propagate = False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -206,4 +218,5 @@ def _quiet() -> Iterator[None]:
                 if warnings.showwarning is not shown_by:
                     logging.captureWarnings(False)
     finally:
-        library.setLevel(level)
+        library.propagate = propagate
+        library.removeHandler(nowhere)

@@ -80,6 +80,10 @@ def run_demo(options: argparse.Namespace) -> int:
     columns = ["source", "planted to be", "records", "came out so", "exact"]
     print_table("", columns, rows, right=("records", "came out so"))
     blocked = next((r.blocked for r in results if r.blocked), None)
+    if not blocked and not wrong:
+        sys.stdout.write(
+            f"\nall exact. Look around: weir show selection --set warehouse={warehouse} --where \"reason = 'empty'\"\n"
+        )
     if options.json:
         status = {"status": "blocked" if blocked else "done", "exit_code": 3 if blocked else 0, "run_id": run_id}
         sys.stdout.write(json.dumps({**status, "wrong": wrong}) + "\n")
@@ -87,9 +91,6 @@ def run_demo(options: argparse.Namespace) -> int:
         raise GateFailed(blocked)
     if wrong:
         raise ReconciliationError(f"{wrong:,} planted record(s) did not come out as planted")
-    sys.stdout.write(
-        f"\nall exact. Look around: weir show selection --set warehouse={warehouse} --where \"reason = 'empty'\"\n"
-    )
     return 0
 
 

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -107,7 +108,7 @@ def _dispatch(arguments: list[str]) -> int:
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.WARNING, format="%(asctime)s %(name)s %(message)s"
     )
-    for noisy in ("py4j", "pyspark", "numba", "matplotlib"):
+    for noisy in ("py4j", "pyspark", "numba", "matplotlib", "great_expectations"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     handler: Callable[[argparse.Namespace], int] = options.handler
     return handler(options)
@@ -218,11 +219,15 @@ def _resolved(options: argparse.Namespace) -> Resolved[Settings]:
 
 
 def _init(options: argparse.Namespace) -> int:
-    from jobs.runtime.init import write_settings
+    from jobs.runtime.init import printable, write_settings
 
     found = write_settings(Path(options.folder), Path(options.output), options.warehouse, options.force)
     for source in found:
         sys.stdout.write(f"{source.name}: {source.files:,} {source.format} file(s), {source.bytes / 1e6:,.1f} MB\n")
+        for sentence in source.warnings:
+            sys.stdout.write(f"  note: {printable(sentence)}\n")
+    for sentence in dict.fromkeys(sentence for source in found for sentence in source.beside):
+        sys.stdout.write(f"not taken in: {printable(sentence)}\n")
     sys.stdout.write(f"wrote {options.output}; look through it, then: weir run {options.output}\n")
     if options.json:
         _print_json({"status": "done", "exit_code": 0, "file": options.output, "sources": [s.name for s in found]})
@@ -230,10 +235,15 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from expectations.checkpoint import load_library
     from jobs.registry import pipeline
 
     resolved = _resolved(options)
-    return _execute(options, resolved, list(pipeline(resolved.settings)), funnel=True)
+    plan = list(pipeline(resolved.settings))
+    if any(job.name == "validate" for job, _ in plan):
+        # Seconds of import, while this thread waits for Spark.
+        threading.Thread(target=load_library, name="load Great Expectations", daemon=True).start()
+    return _execute(options, resolved, plan, funnel=True)
 
 
 def _job(options: argparse.Namespace) -> int:

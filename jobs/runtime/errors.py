@@ -41,6 +41,10 @@ class SessionMismatch(SettingsError):
     """The Spark session or the Delta library is of a version that this distribution does not run on."""
 
 
+class WorkersDiffer(SettingsError):
+    """The Python on Spark's workers lacks a module that the driver's has."""
+
+
 class PackageShadowed(SettingsError):
     """Another package named ``jobs`` (or ``udfs``, ...) comes first on the import path."""
 

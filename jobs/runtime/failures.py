@@ -16,6 +16,7 @@ from jobs.runtime.errors import (
     TableMissing,
     UnreadableInput,
     WeirError,
+    WorkersDiffer,
 )
 
 _CONFLICT = re.compile(
@@ -34,6 +35,7 @@ _NOT_PERMITTED = re.compile(
     # A folder that can't be made: Hadoop's local file system says no more than that it failed.
     r"Permission denied|AccessControlException|AccessDenied|DELTA_CANNOT_CREATE_LOG_PATH|Mkdirs failed to create"
 )
+_IN_WORKER = re.compile(r"from the Python worker|PythonException")
 _CRASHED = re.compile(r"Python worker exited unexpectedly")
 _FILE = re.compile(
     r"(?:file|s3a?|gs|abfss?|hdfs|dbfs|wasbs?):/[^\s'\"\])},]+|(?<=: )/[^\n:]+(?= \(Permission)|"
@@ -81,6 +83,13 @@ def translate(error: BaseException, doing: str) -> BaseException:
     ours = re.search(r"WeirInputError:\s*([^\n]+)", text)
     if ours:
         return InputContractError(ours.group(1))
+    absent = re.search(r"ModuleNotFoundError: No module named '([^']+)'", text)
+    if absent and _IN_WORKER.search(text):
+        return WorkersDiffer(
+            f"{doing}: the Python of Spark's workers has no module '{absent.group(1)}'. Install corpus-weir for it, or name "
+            "a Python that has it, the same on every machine: PYSPARK_PYTHON=/path/to/python (on YARN and Kubernetes: "
+            "--archives env.tar.gz#environment with PYSPARK_PYTHON=./environment/bin/python)."
+        )
     if _DAMAGED.search(text) and not _CRASHED.search(text):  # a worker that dies also ends its stream too early
         return UnreadableInput(
             f"{doing}: a file is damaged or cut short{_file_in(text)}",

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs import __version__
 from jobs.runtime import session as sessions
 from jobs.runtime.digest import content_digest
-from jobs.runtime.errors import ReconciliationError, RunRefused, WeirError
+from jobs.runtime.errors import ReconciliationError, RetryLater, RunRefused, WeirError
 from jobs.runtime.failures import reason_of, translate
 from jobs.runtime.layers import canonical_json, fingerprint
 from jobs.runtime.progress import Progress
@@ -28,6 +30,9 @@ from schemas.tables import contract_of
 
 if TYPE_CHECKING:
     from jobs.settings import Settings
+
+ATTEMPT = "attempt"
+"""The note of a record that has not ended: which process works on it."""
 
 
 @dataclass(frozen=True)
@@ -226,12 +231,12 @@ def run_job(
         inputs = _pin_inputs(spark, job, settings, step, record if keep_pins else None)
         record.inputs = [{"name": name, "version": pinned.version} for name, pinned in inputs.items()]
         record.cores = sessions.session_cores(spark)
+        attempt = secrets.token_hex(8)  # names no output and decides nothing but who cleans up
+        record.status, record.error, record.notes = "started", None, {ATTEMPT: attempt}
         if fresh:
             runs.begin(record)
-        elif not keep_pins:
-            record.status, record.error = "started", None
+        else:
             runs.replace(record)
-        if not fresh:
             progress.say(f"run {run_id} was started before and did not finish; going on with what it pinned")
         scratch = Scratch(
             spark,
@@ -240,8 +245,10 @@ def run_job(
             f"{job.record_name}-{step}",
             settings.spark.scratch,
             settings.spark.scratch_format,
+            attempt,
         )
-        scratch.clean()
+        if not fresh:
+            scratch.clean()
         context = Context(
             spark,
             settings,
@@ -263,11 +270,17 @@ def run_job(
 
         context.repin = repin
         start = time.monotonic()
+        superseded = False
         try:
             outcome = job.run(context)
             reconcile(job.record_name, outcome.counts)
             if before_finish is not None:
                 before_finish()
+            if any(written.skipped for written in context.outputs):
+                other = _other_attempt(runs, record, attempt)
+                if other is not None and other.status == "done":
+                    superseded = True
+                    return Result(other, already_done=True)
             record.take(outcome.counts)
             record.outputs = [{"name": w.name, "version": w.version, "rows": w.rows} for w in context.outputs]
             record.digest, record.notes = outcome.digest, {k: str(v) for k, v in outcome.notes.items()}
@@ -276,6 +289,16 @@ def run_job(
             progress.say(_headline(record, time.monotonic() - start))
             return Result(record, blocked=outcome.blocked)
         except Exception as error:
+            other = _other_attempt(runs, record, attempt)
+            superseded = other is not None
+            if other is not None and other.status == "done":
+                progress.say(f"run {run_id} was finished by another process meanwhile")
+                return Result(other, already_done=True)
+            if other is not None:
+                raise RetryLater(
+                    f"{job.name}: run {run_id} was started by another process at the same time, which goes on with it. "
+                    "Nothing is written twice; run it again with the same run id to see how it ended."
+                ) from error
             ours = translate(error, f"job {job.name}")
             record.outputs = [{"name": w.name, "version": w.version, "rows": w.rows} for w in context.outputs]
             message = str(ours) if isinstance(ours, WeirError) else reason_of(ours)
@@ -285,7 +308,16 @@ def run_job(
                 raise
             raise ours from error
         finally:
-            scratch.clean()
+            scratch.clean(only_own=superseded)
+
+
+def _other_attempt(runs: RunTable, record: RunRecord, attempt: str) -> RunRecord | None:
+    """The run's record if another process has taken the run over, or finished it, since this one began."""
+    with contextlib.suppress(Exception):  # the error that led here is the one to report
+        found = runs.find(record.run_id, record.job, record.step)
+        if found is not None and found.notes.get(ATTEMPT) != attempt:
+            return found
+    return None
 
 
 def dependencies_of(job: Job, settings: Settings, step: str) -> dict[str, Any]:

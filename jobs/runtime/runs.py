@@ -14,12 +14,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.runtime.errors import SettingsError
 from jobs.runtime.failures import conflict_of, translate
-from jobs.runtime.tables import TableRef, ensure_table, latest_version, retry_conflicts, sql_string
+from jobs.runtime.tables import (
+    TableRef,
+    check_version,
+    ensure_table,
+    is_missing,
+    latest_version,
+    retry_conflicts,
+    sql_string,
+)
 from schemas.tables import RUNS
 
 RUN_ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.:+\-]{0,127}"
@@ -132,9 +141,13 @@ class RunTable:
 
     def find(self, run_id: str, job: str, step: str) -> RunRecord | None:
         """The record of a run, if there is one."""
-        if not self.exists():
+        try:
+            row = self.frame().where(self._is(run_id, job, step)).first()
+        except PySparkException as error:
+            if not is_missing(error):
+                raise translate(error, f"reading table 'runs' ({self.ref.address})") from None
             return None
-        row = self.frame().where(self._is(run_id, job, step)).first()
+        self._exists = True
         return None if row is None else _record(row)
 
     def latest_done(self, job: str, step: str, policy: str) -> RunRecord | None:
@@ -168,8 +181,11 @@ class RunTable:
 
     def begin(self, record: RunRecord) -> None:
         """Write the intent. The same run started twice at once leaves one row."""
-        ensure_table(self.spark, RUNS.name, self.ref, RUNS)
-        self._exists = True
+        if self._exists:
+            check_version(self.spark, RUNS.name, self.ref, RUNS)
+        else:
+            ensure_table(self.spark, RUNS.name, self.ref, RUNS)
+            self._exists = True
         key = f"intent/{record.run_id}/{record.job}/{record.step}"
 
         def append() -> None:

@@ -20,7 +20,18 @@ from jobs.runtime.tables import TableRef, is_catalog
 
 @dataclass
 class Scratch:
-    """Intermediate data of one job of one run."""
+    """Intermediate data of one job of one run.
+
+    Attributes:
+        spark: The session.
+        warehouse: Where ``scratch/`` is, unless a location is given.
+        run_id: The run.
+        job: The job, and its step if it has some.
+        location: Folder, URI or schema to use in place of the warehouse.
+        file_format: Of the data in folders.
+        attempt: Keeps two processes apart that were given the same run id at the same time; each has a folder of its
+            own in the run's.
+    """
 
     spark: SparkSession
     warehouse: str
@@ -28,6 +39,7 @@ class Scratch:
     job: str
     location: str | None = None
     file_format: str = "parquet"
+    attempt: str = ""
     _tables: list[TableRef] = field(default_factory=list)
 
     @property
@@ -38,6 +50,10 @@ class Scratch:
         unique = hashlib.sha256(f"{self.run_id}\0{self.job}".encode()).hexdigest()[:8]
         root = self.location or self.warehouse
         return TableRef.in_warehouse(root, f"scratch/{safe}-{unique}").address
+
+    @property
+    def _own_folder(self) -> str:
+        return f"{self.folder}/{self.attempt}" if self.attempt else self.folder
 
     @property
     def in_catalog(self) -> bool:
@@ -57,7 +73,7 @@ class Scratch:
                 frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(ref.address)
                 self._tables.append(ref)
                 return self.spark.table(ref.address)
-            target = f"{self.folder}/{name}"
+            target = f"{self._own_folder}/{name}"
             frame.write.format(self.file_format).mode("overwrite").save(target)
             return self.spark.read.format(self.file_format).load(target)
         except PySparkException as error:
@@ -65,10 +81,13 @@ class Scratch:
         except Exception as error:
             raise translate(error, f"writing scratch data '{name}' ({self.folder})") from error
 
-    def clean(self) -> None:
-        """Remove everything that this job of this run has left."""
+    def clean(self, only_own: bool = False) -> None:
+        """Remove everything that this job of this run has left, or only what this attempt has."""
         for ref in self._tables:
             self.spark.sql(f"DROP TABLE IF EXISTS {ref.identifier}")
         self._tables.clear()
         if not self.in_catalog:
-            delete_folder(self.spark, self.folder)
+            if only_own and self.attempt:
+                delete_folder(self.spark, self._own_folder, empty_parents=2)
+            else:
+                delete_folder(self.spark, self.folder)

@@ -181,12 +181,16 @@ def list_folders(spark: SparkSession, uri: str) -> list[str]:
     return sorted(str(s.getPath().getName()) for s in system.listStatus(root) if s.isDirectory())
 
 
-def delete_folder(spark: SparkSession, uri: str) -> None:
-    """Remove a folder (path or URI) and all in it; no error if it isn't there."""
+def delete_folder(spark: SparkSession, uri: str, empty_parents: int = 1) -> None:
+    """Remove a folder (path or URI) and all in it; no error if it isn't there.
+
+    On a local disk so many of the folders around it go too, as long as nothing else is in them.
+    """
     if "://" not in uri and Path(uri).is_absolute():
         shutil.rmtree(uri, ignore_errors=True)
-        with contextlib.suppress(OSError):  # the run's parent folder goes too when nothing else is in it
-            Path(uri).parent.rmdir()
+        with contextlib.suppress(OSError):
+            for parent in list(Path(uri).parents)[:empty_parents]:
+                parent.rmdir()
     elif is_connect(spark):
         from pyarrow import fs
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -121,7 +122,7 @@ def latest_version(spark: SparkSession, ref: TableRef) -> int | None:
     try:
         row = spark.sql(f"DESCRIBE HISTORY {ref.identifier} LIMIT 1").select("version").first()
     except PySparkException as error:
-        if _is_missing(error):
+        if is_missing(error):
             if not ref.is_name and _folder_in_use(ref.address):
                 raise InputContractError(
                     f"'{ref.address}' holds files, but no Delta table",
@@ -198,12 +199,7 @@ def ensure_table(
     """Create the table by its contract if it is missing; returns its version. Two creators at once both succeed."""
     version = latest_version(spark, ref)
     if version is not None:
-        difference = contract.version_difference(table_properties(spark, ref))
-        if difference:
-            raise TableVersionError(
-                f"table '{name}' ({ref.address}) can't be written: {difference}",
-                remedy="Name another warehouse, or use the release of corpus-weir that wrote it.",
-            )
+        check_version(spark, name, ref, contract)
         return version
     if ref.is_name:
         schema = ref.address.rpartition(".")[0]
@@ -212,8 +208,53 @@ def ensure_table(
     def create() -> None:
         spark.sql(contract.create_statement(ref.identifier, extra, properties))
 
-    retry_conflicts(create, f"creating table '{name}'")
-    return latest_version(spark, ref) or 0
+    try:
+        retry_conflicts(create, f"creating table '{name}'")
+    except PySparkException as error:
+        if "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION" not in str(error):
+            raise
+    created = latest_version(spark, ref)
+    if created is None:  # Delta takes any file in the table's folder for a table, and so creates none
+        _await_first_commit(spark, name, ref)
+        retry_conflicts(create, f"creating table '{name}'")
+        created = latest_version(spark, ref)
+    return created or 0
+
+
+def check_version(spark: SparkSession, name: str, ref: TableRef, contract: Contract) -> None:
+    """Refuse to write to a table that was created by another version of its contract.
+
+    Raises:
+        TableVersionError: naming both versions.
+    """
+    difference = contract.version_difference(table_properties(spark, ref))
+    if difference:
+        raise TableVersionError(
+            f"table '{name}' ({ref.address}) can't be written: {difference}",
+            remedy="Name another warehouse, or use the release of corpus-weir that wrote it.",
+        )
+
+
+def _await_first_commit(spark: SparkSession, name: str, ref: TableRef) -> None:
+    """Another creator has made the log's folder: wait for its commit, or clear away what it left when it was killed.
+
+    Raises:
+        InputContractError: if something else is in the table's place.
+    """
+    for attempt in range(CREATE_ATTEMPTS):
+        time.sleep(0.2 * (attempt + 1))
+        if latest_version(spark, ref) is not None:
+            return
+    folder = Path(ref.address.removeprefix("file:"))
+    log = folder / "_delta_log"
+    # Without a commit nothing in the log was ever valid; the files whose names start with a dot are unfinished ones.
+    if log.is_dir() and [*folder.iterdir()] == [log] and all(entry.name.startswith(".") for entry in log.iterdir()):
+        shutil.rmtree(log)
+        return
+    raise InputContractError(
+        f"table '{name}' can't be created: '{ref.address}' holds files, but no Delta table",
+        remedy="Name another warehouse, or move these files away.",
+    )
 
 
 def write_table(
@@ -270,10 +311,12 @@ def write_table(
 
     try:
         commit()
-    except PySparkException as error:
-        raise translate(error, f"writing table '{name}' ({ref.address})") from None
     except Exception as error:
-        if conflict_of(error) is None and not hasattr(error, "java_exception"):
+        conflict = conflict_of(error)
+        done = find_commit(spark, ref, key) if conflict is not None else None
+        if done is not None:  # by another process with the same run id
+            return Written(name, ref, done.version, done.rows, skipped=True)
+        if conflict is None and not isinstance(error, PySparkException) and not hasattr(error, "java_exception"):
             raise
         raise translate(error, f"writing table '{name}' ({ref.address})") from None
     found = find_commit(spark, ref, key, newest=20) or find_commit(spark, ref, key)
@@ -302,7 +345,7 @@ def list_tables(spark: SparkSession, warehouse: str, prefix: str) -> list[str]:
         try:
             rows = spark.sql(f"SHOW TABLES IN {schema} LIKE {sql_string(prefix + '*')}").select("tableName").collect()
         except PySparkException as error:
-            if _is_missing(error):
+            if is_missing(error):
                 return []
             raise translate(error, f"listing the tables of {warehouse}") from None
         return sorted(str(row[0]) for row in rows)
@@ -320,7 +363,8 @@ def sql_in(column: str, values: Sequence[str]) -> str:
     return f"{column} IN ({', '.join(sql_string(v) for v in sorted(values))})"
 
 
-def _is_missing(error: Exception) -> bool:
+def is_missing(error: Exception) -> bool:
+    """Whether Spark says that there is no such table, in any of its words for it."""
     text = str(error)
     return any(
         mark in text
@@ -328,6 +372,7 @@ def _is_missing(error: Exception) -> bool:
             "DELTA_TABLE_ONLY_OPERATION",
             "DELTA_MISSING_DELTA_TABLE",
             "DELTA_PATH_DOES_NOT_EXIST",
+            "[PATH_NOT_FOUND]",
             "DELTA_TABLE_NOT_FOUND",
             "TABLE_OR_VIEW_NOT_FOUND",
             "SCHEMA_NOT_FOUND",

@@ -1,0 +1,18 @@
+"""The pipeline speaks to a Spark Connect server as it does to a session of its own, and writes the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.e2e.conftest import Demo
+from tests.e2e.helpers import digests, rows_of, weir
+
+
+def test_a_connect_server_gives_the_same_content(demo: Demo, tmp_path: Path) -> None:
+    done = weir("run", *demo.settings(tmp_path, master=None, remote="local[2]"), "--run-id", "r1", "--json").expect(0)
+    assert done.json["status"] == "done"
+    assert digests(tmp_path / "warehouse") == digests(demo.warehouse)
+    counts = [rows_of(home, "runs", "job", "step", "counts") for home in (tmp_path / "warehouse", demo.warehouse)]
+    there, here = ({(r["job"], r["step"]): r["counts"] for r in rows} for rows in counts)
+    assert there == here
+    assert not (tmp_path / "warehouse" / "scratch").exists()

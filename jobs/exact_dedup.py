@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from jobs.deciding.step import Candidates, decide, decisions_of, step_inputs
-from jobs.deciding.survivor import PRIORITY, annotators_in, rank_order, terms
+from jobs.deciding.survivor import DOCUMENT_COLUMNS, PRIORITY, annotators_in, rank_order, terms
 from jobs.runtime.errors import SettingsError
 from jobs.runtime.job import Context, Job, Outcome
 from jobs.runtime.models import NAME, SettingsModel, SourceSettings
@@ -64,54 +65,56 @@ def exact_duplicates(
         survivor: The survivor rule.
         sources: The source registry.
 
-    Only documents whose key occurs twice or more, and empty ones, meet their details: on a corpus with few duplicates
-    the wide join is small. A key of a million copies is one sorted run, linear.
+    One shuffle by key. Where details are needed, only documents whose key occurs twice or more, and empty ones, meet
+    them: on a corpus with few duplicates the wide join is small. A key of a million copies is one sorted run, linear.
     """
-    method = f"sha256:{settings.normalisation}"
-    repeated = keyed.where(F.col("key").isNotNull()).groupBy("key").agg(F.count(F.lit(1)).alias("group_size"))
-    repeated = repeated.where(F.col("group_size") > 1)
-    concerned = keyed.join(repeated, ["key"], "left").where(F.col("group_size").isNotNull() | F.col("key").isNull())
-    members = concerned
+    # Empty documents are no group: each has a place of its own.
+    group = ("key", "alone")
+    members = keyed.withColumn("alone", F.when(F.col("key").isNull(), F.col("doc_id")))
     if details is not None:
-        members = concerned.join(details.drop(*(set(concerned.columns) - {"doc_id"})), ["doc_id"])
-    window = Window.partitionBy("key").orderBy(*rank_order(members, survivor, sources))
-    ranked = members.where(F.col("key").isNotNull()).withColumns(
-        {"place": F.row_number().over(window), "best": F.first("doc_id").over(window)}
+        size = Window.partitionBy(*group)
+        members = members.withColumn("group_size", F.count(F.lit(1)).over(size))
+        members = members.where((F.col("group_size") > 1) | F.col("key").isNull())
+        members = members.join(details.drop(*(set(members.columns) - {"doc_id"})), ["doc_id"])
+    ordered = Window.partitionBy(*group).orderBy(*rank_order(members, survivor, sources))
+    whole = ordered.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    ranked = members.withColumns(
+        {
+            "place": F.row_number().over(ordered),
+            "best": F.first("doc_id").over(ordered),
+            "group_size": F.count(F.lit(1)).over(whole),
+        }
     )
-    dropped = ranked if settings.keep == "none" else ranked.where(F.col("place") > 1)
-    decisions = decisions_of(
-        dropped,
-        reason=F.lit("exact_duplicate"),
-        method=method,
-        kept_id=None if settings.keep == "none" else F.col("best"),
-        similarity=F.lit(1.0),
-        group_size=F.col("group_size"),
+    empty = F.col("key").isNull()
+    superfluous = (F.col("group_size") if settings.keep == "none" else F.col("place")) > 1
+    dropped = F.when(empty, settings.empty == "drop").otherwise(superfluous)
+    return decisions_of(
+        ranked.where(dropped),
+        reason=F.when(empty, "empty").otherwise("exact_duplicate"),
+        method=f"sha256:{settings.normalisation}",
+        kept_id=None if settings.keep == "none" else F.when(~empty, F.col("best")),
+        similarity=F.when(~empty, 1.0),
+        group_size=F.when(~empty, F.col("group_size")),
     )
-    if settings.empty == "keep":
-        return decisions
-    empty = members.where(F.col("key").isNull())
-    return decisions.unionByName(decisions_of(empty, reason=F.lit("empty"), method=method))
 
 
 def details_needed(keyed: DataFrame, details: DataFrame, survivor: Sequence[str]) -> DataFrame | None:
     """The details, or None where the keys' own columns are all that the rule and the decisions need."""
-    needed = {"source", "batch", *(name for name, _ in terms(survivor) if name != PRIORITY)}
+    needed = {"source", "batch", *_columns_of(survivor)}
     return None if needed <= set(keyed.columns) else details
 
 
-def reads_text(candidates: Candidates, settings: ExactDedupSettings) -> bool:
-    """Whether the keys have to be computed from the texts."""
-    if settings.fields != ["text"]:
-        return True
-    return settings.normalisation == "norm_v1" and "exact_key" not in candidates.has
+def _columns_of(survivor: Sequence[str]) -> set[str]:
+    return {name for name, _ in terms(survivor) if name != PRIORITY}
 
 
-def keys(candidates: Candidates, settings: ExactDedupSettings) -> DataFrame:
-    """``doc_id`` and ``key`` of every candidate, by the cheapest way there is.
+def keys(candidates: Candidates, settings: ExactDedupSettings, survivor: Sequence[str]) -> DataFrame:
+    """``doc_id`` and ``key`` of every candidate, by the cheapest way there is, with what columns come for free.
 
     ``none`` over the text is the hash that ingest stored; ``norm_v1`` is read where annotate has written it; else the
-    text is read and hashed.
+    text is read and hashed, and the columns of the survivor rule pass by.
     """
+    carried = sorted({"source", "batch"} | (_columns_of(survivor) & DOCUMENT_COLUMNS) - {"doc_id"})
     if settings.fields == ["text"]:
         if settings.normalisation == "none":
             key = F.when(F.col("bytes") > 0, F.col("text_sha256"))
@@ -120,12 +123,13 @@ def keys(candidates: Candidates, settings: ExactDedupSettings) -> DataFrame:
             return candidates.annotation("exact_key").select(
                 "doc_id", "source", "batch", F.col("exact_key.key").alias("key")
             )
-        texts = candidates.with_text.select("doc_id", "text")
-        return texts.mapInArrow(norm_v1_key_batches, "doc_id STRING, key BINARY")
-    return _field_keys(candidates, settings)
+        texts = candidates.with_text.select("doc_id", *carried, "text")
+        schema = T.StructType([*texts.schema.fields[:-1], T.StructField("key", T.BinaryType())])
+        return texts.mapInArrow(norm_v1_key_batches, schema)
+    return _field_keys(candidates, settings, carried)
 
 
-def _field_keys(candidates: Candidates, settings: ExactDedupSettings) -> DataFrame:
+def _field_keys(candidates: Candidates, settings: ExactDedupSettings, carried: Sequence[str]) -> DataFrame:
     """A key over several fields: each is marked as given or NULL and closed by its length, so none runs into the next.
 
     ``("ab", "c")`` and ``("a", "bc")``, ``("a", NULL)`` and ``("a", "")`` have different keys.
@@ -147,7 +151,7 @@ def _field_keys(candidates: Candidates, settings: ExactDedupSettings) -> DataFra
         nothing = nothing & (column.isNull() | (column == ""))
     digest = F.unhex(F.sha2(F.concat(*parts), 256))
     key = F.when(~nothing, digest) if settings.empty == "drop" else digest
-    return frame.select("doc_id", key.alias("key"))
+    return frame.select("doc_id", *carried, key.alias("key"))
 
 
 def _field(frame: DataFrame, field: str) -> Column:
@@ -169,11 +173,7 @@ def run(context: Context) -> Outcome:
     def decider(candidates: Candidates) -> DataFrame:
         needed = sorted(annotators_in(settings.survivor))
         details = candidates.annotated(needed) if needed else candidates.documents
-        keyed = keys(candidates, step)
-        if reads_text(candidates, step):
-            # Three parts of the plan start from the keys: without a stop here the text would be hashed three times.
-            with context.progress.stage("hashing texts"):
-                keyed = context.scratch.materialize(keyed, "keys")
+        keyed = keys(candidates, step, settings.survivor)
         return exact_duplicates(
             keyed, details_needed(keyed, details, settings.survivor), step, settings.survivor, settings.sources
         )

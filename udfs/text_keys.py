@@ -13,10 +13,11 @@ from udfs.normalise import norm_v1, norm_v1_keys
 
 
 def norm_v1_key_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For ``mapInArrow``: (doc_id, text) to (doc_id, key); NULL where nothing is left of the text."""
+    """For ``mapInArrow``: (any columns, text) to (these columns, key); the key is NULL where nothing is left of the text."""
     for batch in batches:
-        key = norm_v1_keys(batch.column(1)).cast(pa.binary())
-        yield pa.RecordBatch.from_arrays([batch.column(0), key], names=["doc_id", "key"])
+        *others, texts = batch.columns
+        key = norm_v1_keys(texts).cast(pa.binary())
+        yield pa.RecordBatch.from_arrays([*others, key], names=[*batch.schema.names[:-1], "key"])
 
 
 def norm_v1_column(column: Column) -> Column:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.runtime.errors import ReconciliationError, UnreadableInput
 from udfs.record_batches import LINES_MARK
+
+LACKING = ("text_missing", "id_missing")
+ENOUGH_RECORDS = 10
+"""Fewer records than this may all be without a text by accident."""
 
 
 def check_reading(stored: DataFrame, expected: Mapping[str, tuple[str, int]]) -> None:
@@ -20,7 +24,8 @@ def check_reading(stored: DataFrame, expected: Mapping[str, tuple[str, int]]) ->
 
     Raises:
         ReconciliationError: naming each entry of which something was read twice or lost. Nothing was written.
-        UnreadableInput: naming each entry of which files gave nothing.
+        UnreadableInput: naming each entry of which files gave nothing, or of which not one record has the field that
+            the settings name for the text or the id.
     """
     mark = F.col("reason") == LINES_MARK
     place = F.struct("file", F.when(mark, F.col("stretch")).otherwise(F.lit(-1)).alias("stretch"))
@@ -32,6 +37,8 @@ def check_reading(stored: DataFrame, expected: Mapping[str, tuple[str, int]]) ->
             F.countDistinct(place).alias("places"),
             F.countDistinct("file").alias("files"),
             F.sum(F.when(F.col("mark"), F.col("position") - F.col("detail").cast("bigint"))).alias("lines"),
+            F.sum(F.col("reason").isin(*LACKING).cast("int")).alias("lacking"),
+            F.min(F.when(F.col("reason").isin(*LACKING), F.col("detail"))).alias("what"),
         )
         .collect()
     )
@@ -60,4 +67,20 @@ def check_reading(stored: DataFrame, expected: Mapping[str, tuple[str, int]]) ->
             "files gave nothing: they were removed meanwhile, or are not what their ending says:",
             unread,
             "Look at the compressed ones first. Nothing was written.",
+        )
+    _check_fields(found.values())
+
+
+def _check_fields(rows: Iterable[Row]) -> None:
+    """A field's name that is mistyped would reject record after record, and the run go on without the source."""
+    mistaken = [
+        f"source '{row['entry']}': {row['what']}"
+        for row in rows
+        if not row["mark"] and row["rows"] >= ENOUGH_RECORDS and row["lacking"] == row["rows"]
+    ]
+    if mistaken:
+        raise UnreadableInput(
+            "not one record has the field that the setting 'columns' names:",
+            sorted(mistaken),
+            "Correct ingest.SOURCE.columns.text or ingest.SOURCE.columns.doc_id. Nothing was written.",
         )

@@ -53,7 +53,13 @@ def guarded(action: Callable[[], int], wants_json: bool = False) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever read our output has left: nothing more to say
         return 0
     except Exception as error:
-        message, code = _unexpected(error), 1
+        from jobs.runtime.failures import translate
+
+        known = translate(error, "Spark")
+        if isinstance(known, WeirError):  # thrown outside of a job: while Spark starts, or by weir show
+            message, code = str(known), known.exit_code
+        else:
+            message, code = _unexpected(error), 1
     sys.stderr.write(f"weir: {message}\n")
     sys.stderr.flush()
     if wants_json:

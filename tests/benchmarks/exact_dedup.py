@@ -14,8 +14,7 @@ from pyspark.sql import functions as F
 
 from jobs.deciding.annotated import annotator_tables
 from jobs.deciding.step import Candidates
-from jobs.exact_dedup import ExactDedupSettings, details_needed, exact_duplicates, keys, reads_text
-from jobs.runtime.scratch import Scratch
+from jobs.exact_dedup import ExactDedupSettings, details_needed, exact_duplicates, keys
 from jobs.runtime.tables import Pinned, TableRef, latest_version
 from tests.benchmarks.common import consume, paired, prepared, report, session
 
@@ -44,9 +43,7 @@ def main(megabytes: float = 1000.0) -> bool:
     def dedup(normalisation: str, has: frozenset[str]) -> None:
         step = ExactDedupSettings(normalisation=normalisation)
         given = candidates(has)
-        keyed = keys(given, step)
-        if reads_text(given, step):
-            keyed = Scratch(spark, settings.warehouse, "benchmark", "exact_dedup").materialize(keyed, "keys")
+        keyed = keys(given, step, settings.survivor)
         details = details_needed(keyed, given.documents, settings.survivor)
         consume(exact_duplicates(keyed, details, step, settings.survivor, settings.sources))
 

@@ -119,13 +119,15 @@ def test_keys_of_several_fields_do_not_run_into_each_other(spark: SparkSession) 
     from jobs.exact_dedup import keys
 
     rows = [
-        (r["id"], {"title": r["title"]} if r["title"] is not None else {}, r["text"]) for r in case_rows("O-EXD-05")
+        (r["id"], "s", "b", {"title": r["title"]} if r["title"] is not None else {}, r["text"])
+        for r in case_rows("O-EXD-05")
     ]
-    frame = spark.createDataFrame(rows, "doc_id STRING, attributes MAP<STRING, STRING>, text STRING")
+    schema = "doc_id STRING, source STRING, batch STRING, attributes MAP<STRING, STRING>, text STRING"
+    frame = spark.createDataFrame(rows, schema)
     candidates = Candidates(frame, frame, lambda names: frame, lambda name: frame, frozenset())
     for normalisation in ("none", "norm_v1"):
         step = ExactDedupSettings(fields=["attributes.title", "text"], empty="keep", normalisation=normalisation)
-        found = keys(candidates, step).select("doc_id", F.hex("key")).collect()
+        found = keys(candidates, step, ["doc_id"]).select("doc_id", F.hex("key")).collect()
         assert len({key for _, key in found}) == len(expected("O-EXD-05")["kept"]) == 6
 
 

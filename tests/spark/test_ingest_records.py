@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.ingesting.settings import IngestSettings
+from jobs.runtime.errors import UnreadableInput
 from tests.spark.helpers import case_rows, expected, lay_out, read_files
 
 BOM = b"\xef\xbb\xbf"
@@ -209,3 +210,19 @@ def test_replaced_bytes_are_noted_in_the_document(spark: SparkSession, tmp_path:
     assert rejects == []
     assert [d["notes"] for d in documents] == [["bad_encoding"], []]
     assert "\ufffd" in documents[0]["text"] and documents[1]["text"] == "good"
+
+
+@pytest.mark.parametrize("columns", [{"text": "txet"}, {"doc_id": "di"}])
+def test_a_mistyped_column_stops_the_job_instead_of_rejecting_everything(
+    spark: SparkSession, tmp_path: Path, columns: dict[str, str]
+) -> None:
+    """One record in which the field is there, and the others are rejects like any."""
+    rows: list[dict[str, Any]] = [{"id": f"d{i}", "text": "a text"} for i in range(12)]
+    ((column, field),) = columns.items()
+    with pytest.raises(UnreadableInput, match="not one record has the field") as caught:
+        read_files(spark, lay_out(tmp_path / "all", rows), columns=columns)
+    assert field in str(caught.value) and f"columns.{column}" in str(caught.value)
+    documents, rejects = read_files(
+        spark, lay_out(tmp_path / "most", [*rows, {"text": "t", field: "x"}]), columns=columns
+    )
+    assert (len(documents), len(rejects)) == (1, 12)

@@ -73,7 +73,7 @@ def run_demo(options: argparse.Namespace) -> int:
         run_id = new_run_id()
         results = [run_job(spark, job, settings, run_id, step) for job, step in pipeline(settings)]
         print_funnel([result.record for result in results])
-        sys.stdout.write("\nplanted, and what became of it (near-copies wait for near_dedup):\n")
+        sys.stdout.write("\nplanted, and what became of it:\n")
         rows, wrong = compare(spark, settings, corpus_folder)
     finally:
         stop_own_session(spark)

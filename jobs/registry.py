@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jobs import annotate, eligibility, exact_dedup, ingest, quality_filter, validate
+from jobs import annotate, eligibility, exact_dedup, ingest, near_dedup, quality_filter, validate
 from jobs import select as selection
 from jobs.runtime.job import Job
 
@@ -17,6 +17,7 @@ DECIDERS: dict[str, Job] = {
     "eligibility": eligibility.JOB,
     "quality_filter": quality_filter.JOB,
     "exact_dedup": exact_dedup.JOB,
+    "near_dedup": near_dedup.JOB,
 }
 AFTER_DECIDING = (selection.JOB, validate.JOB)
 JOBS: dict[str, Job] = {job.name: job for job in (*BEFORE_DECIDING, *DECIDERS.values(), *AFTER_DECIDING)}

@@ -9,19 +9,23 @@ from pydantic import Field, field_validator, model_validator
 from jobs.eligibility import EligibilitySettings
 from jobs.exact_dedup import ExactDedupSettings
 from jobs.ingesting.settings import IngestSettings
+from jobs.near_dedup import NearDedupSettings
 from jobs.quality_filter import QualityFilterSettings
 from jobs.runtime.models import NAME, SettingsModel, SourceSettings, SparkSettings
 from jobs.select import SelectSettings
 from jobs.validate import ValidateSettings
 from schemas.tables import DOCUMENTS
 from udfs.annotators.exact_key import ExactKeySettings
+from udfs.annotators.minhash import MinhashSettings
 from udfs.annotators.registry import ANNOTATORS
 from udfs.annotators.statistics import StatisticsSettings
 from udfs.annotators.tokens import TokensSettings
 
-AnyAnnotator = Annotated[Union[TokensSettings, StatisticsSettings, ExactKeySettings], Field(discriminator="kind")]  # noqa: UP007
+AnyAnnotator = Annotated[
+    TokensSettings | StatisticsSettings | ExactKeySettings | MinhashSettings, Field(discriminator="kind")
+]
 AnyDecider = Annotated[
-    Union[EligibilitySettings, QualityFilterSettings, ExactDedupSettings],  # noqa: UP007
+    Union[EligibilitySettings, QualityFilterSettings, ExactDedupSettings, NearDedupSettings],  # noqa: UP007
     Field(discriminator="kind"),
 ]
 

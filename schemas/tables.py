@@ -117,6 +117,7 @@ DECISIONS = Contract(
             "For duplicates: documents in the group, the kept one included",
             nullable=True,
         ),
+        Column("shared_bands", "INT", "For near-duplicates: bands of the signature shared with kept_id", nullable=True),
         Column("documents_version", "BIGINT", "Version of the documents table that the step decided on"),
         Column("run_id", "STRING", "Run that decided"),
         Column("policy", "STRING", "Set of decisions that this row belongs to"),

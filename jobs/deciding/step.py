@@ -64,6 +64,7 @@ def decisions_of(
     kept_id: Column | None = None,
     similarity: Column | None = None,
     group_size: Column | None = None,
+    shared_bands: Column | None = None,
     proven: bool = True,
 ) -> DataFrame:
     """Rows of a frame with ``doc_id``, ``source``, ``batch`` as decisions, the evidence in its columns."""
@@ -78,6 +79,7 @@ def decisions_of(
         F.lit(method).alias("method"),
         F.lit(proven).alias("proven"),
         (group_size if group_size is not None else F.lit(None)).cast("bigint").alias("group_size"),
+        (shared_bands if shared_bands is not None else F.lit(None)).cast("int").alias("shared_bands"),
     )
 
 

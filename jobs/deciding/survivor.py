@@ -52,15 +52,15 @@ def priority(sources: Mapping[str, SourceSettings]) -> Column:
     return column
 
 
-def rank_order(frame: DataFrame, rule: Sequence[str], sources: Mapping[str, SourceSettings]) -> list[Column]:
-    """Columns to order by, best first. NULL and NaN rank last whichever way a term points.
-
-    Strings compare by bytes, whatever the cluster's collation or locale.
+def rank_values(
+    frame: DataFrame, rule: Sequence[str], sources: Mapping[str, SourceSettings]
+) -> list[tuple[Column, bool]]:
+    """The rule's terms as (value, descending), best first. NaN is NULL: both rank last whichever way a term points.
 
     Raises:
         SettingsError: for a name that the documents and annotations don't have.
     """
-    order = []
+    values = []
     for name, descending in terms(rule):
         column = priority(sources) if name == PRIORITY else F.col(name)
         try:
@@ -69,5 +69,21 @@ def rank_order(frame: DataFrame, rule: Sequence[str], sources: Mapping[str, Sour
             raise SettingsError(f"setting 'survivor': there is no '{name}' on documents or annotations") from None
         if kind in ("double", "float"):
             column = F.when(~F.isnan(column), column)
-        order.append(column.desc_nulls_last() if descending else column.asc_nulls_last())
-    return order
+        values.append((column, descending))
+    return values
+
+
+def ordered(value: Column, descending: bool) -> Column:
+    """A term's value as something to order by."""
+    return value.desc_nulls_last() if descending else value.asc_nulls_last()
+
+
+def rank_order(frame: DataFrame, rule: Sequence[str], sources: Mapping[str, SourceSettings]) -> list[Column]:
+    """Columns to order by, best first. NULL and NaN rank last whichever way a term points.
+
+    Strings compare by bytes, whatever the cluster's collation or locale.
+
+    Raises:
+        SettingsError: for a name that the documents and annotations don't have.
+    """
+    return [ordered(value, descending) for value, descending in rank_values(frame, rule, sources)]

@@ -130,7 +130,7 @@ def test_a_cluster_gives_the_same_content_as_one_machine(demo: Demo, master: str
     assert submitted.json["jobs"][0]["status"] == "done"
     arguments = ["run", *on_cluster(demo, tmp_path, master), "--run-id", "r1", "--json"]
     whole = weir(*arguments, cwd=tmp_path, environment={"PYSPARK_PYTHON": sys.executable}).expect(0)
-    assert [job["status"] for job in whole.json["jobs"]] == ["already done", *["done"] * 6]
+    assert [job["status"] for job in whole.json["jobs"]] == ["already done", *["done"] * 7]
     assert digests(tmp_path / "warehouse") == digests(demo.warehouse)
     counts = [rows_of(home, "runs", "job", "step", "counts") for home in (tmp_path / "warehouse", demo.warehouse)]
     there, here = ({(r["job"], r["step"]): r["counts"] for r in rows} for rows in counts)

@@ -39,7 +39,16 @@ def test_another_reader_than_spark_opens_the_tables_and_sees_their_constraints(d
 def test_runs_show_and_settings_tell_what_there_is(demo: Demo) -> None:
     warehouse = f"--set=warehouse={demo.warehouse}"
     runs = weir("runs", warehouse, SPARK).expect(0)
-    for job in ("ingest", "annotate", "eligibility", "exact_dedup", "quality_filter", "select", "validate"):
+    for job in (
+        "ingest",
+        "annotate",
+        "eligibility",
+        "exact_dedup",
+        "quality_filter",
+        "near_dedup",
+        "select",
+        "validate",
+    ):
         assert any(job in line and " done " in line for line in runs.stdout.splitlines()), job
     shown = weir("show", "selection", warehouse, SPARK, "--where", "reason = 'empty'", "--columns", "doc_id, reason",
                  "--json").expect(0)  # fmt: skip

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from schemas.types import parse_type
 from udfs.annotators.base import Annotator, AnnotatorSettings, Kernel
 from udfs.annotators.exact_key import ExactKeySettings
+from udfs.annotators.minhash import MinhashSettings
 from udfs.annotators.one_pass import CARRIED, one_pass, output_schema
 from udfs.annotators.registry import ANNOTATORS
 from udfs.annotators.statistics import StatisticsSettings
@@ -168,6 +169,7 @@ SETTINGS: dict[str, AnnotatorSettings] = {
     "tokens": TokensSettings(),
     "statistics": StatisticsSettings(),
     "exact_key": ExactKeySettings(),
+    "minhash": MinhashSettings(),
 }
 
 

@@ -280,5 +280,5 @@ def test_scripts_without_spaces_are_compared_by_characters() -> None:
 
 def test_the_annotator_gives_what_the_kernel_gives() -> None:
     array = pa.array(["some text of a few words more", None, ""])
-    given_rows = open_minhash(MinhashSettings(bands=3, rows=2))(array).to_pylist()
+    given_rows = open_minhash(MinhashSettings(bands=3, rows=2, permutations=6))(array).to_pylist()
     assert given_rows == signature_array(signatures(array, words=5, bands=3, rows=2)).to_pylist()

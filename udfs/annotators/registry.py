@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from udfs.annotators.base import Annotator
 from udfs.annotators.exact_key import EXACT_KEY
+from udfs.annotators.minhash import MINHASH
 from udfs.annotators.statistics import STATISTICS
 from udfs.annotators.tokens import TOKENS
 
-ANNOTATORS: dict[str, Annotator] = {a.kind: a for a in (TOKENS, STATISTICS, EXACT_KEY)}
+ANNOTATORS: dict[str, Annotator] = {a.kind: a for a in (TOKENS, STATISTICS, EXACT_KEY, MINHASH)}

@@ -1,0 +1,1 @@
+"""The stages of near_dedup on DataFrames, each a pure function."""

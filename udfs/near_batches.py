@@ -1,0 +1,199 @@
+"""The stages of near_dedup that run on Arrow batches: signing, buckets, groups, and the walk that decides.
+
+For ``mapInArrow``. Each stage but signing takes in its whole partition before it gives anything out; partitions are
+sized by the job. None of it depends on the order of rows within a partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from udfs.components import bucket_edges, components
+from udfs.minhash import signature_array, signatures
+from udfs.shingles import shingle_sets
+from udfs.survivors import KEPT, Walk, walk
+from udfs.words import word_hashes_v1
+
+Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+EDGES = "left_node BIGINT, right_node BIGINT"
+LABELS = "node BIGINT, label BIGINT"
+WALKED = (
+    "doc_id STRING, source STRING, batch STRING, label BIGINT, position BIGINT, kept_id STRING, kept_position BIGINT, "
+    "similarity DOUBLE, shared_bands INT, group_size BIGINT, copy BOOLEAN, compared BIGINT, capped BOOLEAN, "
+    "bands ARRAY<BIGINT>, rejected ARRAY<BIGINT>"
+)
+ROWS_PER_BATCH = 10_000
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """How candidates are compared; see ``udfs.survivors.walk``."""
+
+    threshold: float
+    method: str
+    cap: int
+    slack: float
+    shingle_words: int
+    bands: int
+    permutations: int
+
+
+def sign_batches(shingle_words: int, bands: int, rows: int, seed: int) -> Stage:
+    """(any columns, text) to (these columns, the struct ``minhash``)."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            *others, texts = batch.columns
+            signed = signature_array(signatures(texts, words=shingle_words, bands=bands, rows=rows, seed=seed))
+            yield pa.RecordBatch.from_arrays([*others, signed], names=[*batch.schema.names[:-1], "minhash"])
+
+    return run
+
+
+def edge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Memberships (key, node) to edges: a bucket's smallest node with each other one.
+
+    A node that stands in a bucket more than once (documents with the same words) has an edge with itself. All of a
+    key's memberships must be in one partition.
+    """
+    keys, nodes = _columns(batches, "key", "node")
+    order = np.lexsort((nodes, keys))
+    keys, nodes = keys[order], nodes[order]
+    again = (keys[1:] == keys[:-1]) & (nodes[1:] == nodes[:-1])
+    repeated = np.unique(nodes[1:][again])
+    single = np.concatenate([[True], ~again]) if keys.size else np.empty(0, np.bool_)
+    left, right = bucket_edges(keys[single], nodes[single])
+    left, right = np.concatenate([left, repeated]), np.concatenate([right, repeated])
+    yield from _cut([pa.array(left), pa.array(right)], ["left_node", "right_node"])
+
+
+def label_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """All edges, in one partition, to the label of each node: the smallest node of its group."""
+    nodes, labels = components(*_columns(batches, "left_node", "right_node"))
+    yield from _cut([pa.array(nodes), pa.array(labels)], ["node", "label"])
+
+
+def walk_batches(comparing: Comparing) -> Stage:
+    """Documents of whole groups to what becomes of them (``WALKED``).
+
+    Takes ``doc_id``, ``source``, ``batch``, ``label``, ``position`` (rank within the group, from 1), ``place`` (rank among
+    those with the same words), ``fingerprint``, and for the first of each place ``bands``, ``sketch`` and ``text``.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = [batch for batch in batches if batch.num_rows]
+        if not held:
+            return
+        table = pa.Table.from_batches(held)
+        if "text" in table.column_names:  # 32-bit offsets may not reach over a whole partition's text
+            table = table.set_column(
+                table.column_names.index("text"), "text", table.column("text").cast(pa.large_string())
+            )
+        order = np.lexsort((_numbers(table, "position"), _numbers(table, "label")))
+        table = table.take(pa.array(order))
+        first = _numbers(table, "place") == 1
+        leading = table.filter(pa.array(first))
+        yield from _judged(table, first, leading, _walked(leading, comparing))
+
+    return run
+
+
+def _walked(leading: pa.Table, comparing: Comparing) -> Walk:
+    keys = _flat(leading.column("bands")).reshape(-1, comparing.bands)
+    sketches = _fixed(leading.column("sketch"), comparing.permutations)
+    if comparing.method == "signature":
+        sets, offsets = np.empty(0, np.uint64), np.zeros(leading.num_rows + 1, np.int64)
+    else:
+        sets, offsets = shingle_sets(*word_hashes_v1(leading.column("text")), comparing.shingle_words)
+    return walk(
+        keys, sketches, sets, offsets,
+        threshold=comparing.threshold, method=comparing.method, cap=comparing.cap, slack=comparing.slack,
+    )  # fmt: skip
+
+
+def _judged(table: pa.Table, first: np.ndarray, leading: pa.Table, walked: Walk) -> Iterator[pa.RecordBatch]:
+    """Rows of ``WALKED``: what was found for the leading documents, and for the copies of each."""
+    rows = np.flatnonzero(first)
+    prints = pa.chunked_array(table.column("fingerprint")).combine_chunks().dictionary_encode()
+    codes = prints.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    # Two documents of one fingerprint have one node, so one label.
+    leader = np.full(len(prints.dictionary), -1, np.int64)
+    leader[codes[rows]] = np.arange(rows.size)
+    mine = leader[codes]
+    copies = ~first
+    twins = walked.twins[mine]
+    similarities = walked.similarities[mine]
+    bands = walked.bands[mine]
+    of_kept = copies & (twins == KEPT)  # a copy of a kept document is dropped for that one
+    twins[of_kept] = mine[of_kept]
+    similarities[of_kept] = 1.0
+    bands[of_kept] = len(leading.column("bands")[0]) if leading.num_rows else 0
+    kept = twins == KEPT
+    sizes = np.bincount(np.where(kept, mine, twins), minlength=rows.size)
+    ids, positions = leading.column("doc_id").combine_chunks(), leading.column("position").to_numpy()
+    target = pa.array(np.where(kept, 0, twins), mask=kept)
+    proof = pa.array(np.where(kept, mine, 0), mask=~kept)
+    arrays = [
+        table.column("doc_id"),
+        table.column("source"),
+        table.column("batch"),
+        table.column("label"),
+        table.column("position"),
+        ids.take(target),
+        pa.array(positions).take(target),
+        pa.array(np.where(kept, 0.0, similarities), mask=kept),
+        pa.array(bands.astype(np.int32), mask=kept),
+        pa.array(sizes[np.where(kept, mine, twins)]),
+        pa.array(copies),
+        pa.array(np.where(copies, 0, walked.compared[mine])),
+        pa.array(walked.capped[mine] & first),
+        leading.column("bands").combine_chunks().take(proof),
+        _positions(_lists(walked, rows.size), positions).take(proof),
+    ]
+    names = [part.split()[0] for part in WALKED.split(", ")]
+    yield from _cut(arrays, names)
+
+
+def _lists(walked: Walk, documents: int) -> pa.ListArray:
+    """The better documents that each was compared with in vain."""
+    order = np.argsort(walked.rejected[:, 1], kind="stable")
+    counts = np.bincount(walked.rejected[:, 1], minlength=documents)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(walked.rejected[order, 0]))
+
+
+def _positions(rejected: pa.ListArray, positions: np.ndarray) -> pa.ListArray:
+    return pa.ListArray.from_arrays(rejected.offsets, pa.array(positions[rejected.values.to_numpy()]))
+
+
+def _columns(batches: Iterable[pa.RecordBatch], *names: str) -> list[np.ndarray]:
+    held = [batch for batch in batches if batch.num_rows]
+    if not held:
+        return [np.empty(0, np.int64) for _ in names]
+    table = pa.Table.from_batches(held)
+    return [_numbers(table, name) for name in names]
+
+
+def _numbers(table: pa.Table, name: str) -> np.ndarray:
+    return np.asarray(table.column(name).to_numpy(), np.int64)
+
+
+def _flat(lists: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(lists.combine_chunks().flatten().to_numpy(zero_copy_only=False), np.int64)
+
+
+def _fixed(values: pa.ChunkedArray, width: int) -> np.ndarray:
+    array = values.combine_chunks().cast(pa.binary(width))
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks)
+    held = np.frombuffer(array.buffers()[1], np.uint8) if len(array) else np.empty(0, np.uint8)
+    return np.ascontiguousarray(held[array.offset * width : (array.offset + len(array)) * width].reshape(-1, width))
+
+
+def _cut(arrays: list[pa.Array | pa.ChunkedArray], names: list[str]) -> Iterator[pa.RecordBatch]:
+    yield from pa.table(arrays, names=names).to_batches(max_chunksize=ROWS_PER_BATCH)

@@ -13,6 +13,10 @@ from __future__ import annotations
 
 import os
 import sys
+
+if __name__ == "__main__":  # run by spark-submit: this folder must not come before the standard library (`select`)
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 

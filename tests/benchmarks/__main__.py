@@ -8,7 +8,7 @@ import sys
 
 from jobs.runtime.display import print_table
 
-BENCHMARKS = ("demo_corpus", "kernels", "exact_dedup")
+BENCHMARKS = ("demo_corpus", "kernels", "exact_dedup", "near_dedup")
 
 
 def main(names: list[str]) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.demo import demo_settings
-from jobs.demo_corpus import generate
+from jobs.demo_corpus import DemoSettings, generate
 from jobs.registry import JOBS
 from jobs.runtime.job import run_job
 from jobs.runtime.models import SparkSettings
@@ -31,13 +31,25 @@ def session() -> SparkSession:
     return spark
 
 
-def prepared(spark: SparkSession, megabytes: float, jobs: tuple[str, ...] = ("ingest", "annotate")) -> Settings:
-    """A demo corpus of about that size (seed 0), taken in and annotated; kept for the next benchmark."""
-    home = DATA / f"demo-{megabytes:g}"
+def prepared(
+    spark: SparkSession,
+    megabytes: float,
+    jobs: tuple[str, ...] = ("ingest", "annotate"),
+    template_share: float = 0.0,
+) -> Settings:
+    """A demo corpus of about that size (seed 0), taken in and annotated; kept for the next benchmark.
+
+    Args:
+        spark: The session.
+        megabytes: Of JSON lines.
+        jobs: What is run on it.
+        template_share: Pages that are all nearly the same page.
+    """
+    home = DATA / (f"demo-{megabytes:g}" + (f"-{template_share:g}" if template_share else ""))
     corpus, warehouse = home / "corpus", home / "warehouse"
     if not (home / "ready").exists():
         shutil.rmtree(home, ignore_errors=True)
-        generate(corpus, megabytes=megabytes, seed=0, workers=2)
+        generate(corpus, megabytes=megabytes, seed=0, workers=2, settings=DemoSettings(near_page_share=template_share))
     settings = demo_settings(corpus, warehouse)
     for name in jobs:
         run_job(spark, JOBS[name], settings, "benchmark", quiet=True)

@@ -1,8 +1,10 @@
 # `make` alone lists the targets. Everything that is installed goes into .venv, and Delta's jars into the user's cache.
 #   PYTHON=python3.12   the Python to build .venv with (default: the first of 3.11 to 3.13 that is found)
+#   WORKERS=2           how many processes run the tests (each with a Spark session of its own)
 #   ARGS='...'          arguments for the command that demo, test or bench runs
 
 PYTHON ?=
+WORKERS ?= 2
 ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
@@ -27,7 +29,7 @@ demo: $(READY) ## run the whole pipeline on a small corpus
 	@$(BIN)/weir demo $(ARGS)
 
 test: $(READY) ## run the tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: $(READY) ## check style and types
 	@$(BIN)/ruff check .

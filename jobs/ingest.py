@@ -172,6 +172,7 @@ def _commit(context: Context, good: DataFrame, rejects: DataFrame, notes: dict[s
             "doc_id", "source", "file", "record", "bytes",
             F.when(F.col("present"), "present").otherwise(F.lit("new")).alias("fate"),
             F.lit(None).cast("string").alias("old_batch"), "notes",
+            F.lit("").alias("raw"), "text_sha256",
         )  # fmt: skip
         documents = candidates.where(~F.col("present"))
     else:
@@ -179,7 +180,13 @@ def _commit(context: Context, good: DataFrame, rejects: DataFrame, notes: dict[s
         refuse_duplicates(narrow)
         decided = narrow.select(*PLACE, "fate", "old_batch")
         joined = candidates.join(decided, list(PLACE))
-        fates = joined.select("doc_id", "source", "file", "record", "bytes", "fate", "old_batch", "notes")
+        room = F.lit(0)
+        for entry, source in sorted(context.settings.ingest.items()):
+            room = F.when(F.col("entry") == entry, source.raw_characters).otherwise(room)
+        fates = joined.select(
+            "doc_id", "source", "file", "record", "bytes", "fate", "old_batch", "notes",
+            F.substring("text", F.lit(1), room).alias("raw"), "text_sha256",
+        )  # fmt: skip
         documents = joined.where(F.col("fate").isin("new", "changed"))
     with context.progress.stage("storing rejects"):
         commit_rejects(context, rejects, fates)

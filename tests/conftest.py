@@ -1,4 +1,4 @@
-"""One Spark session for the whole suite, with real Delta jars; everything else is a folder of its own."""
+"""One Spark session for all tests of a process, with real Delta jars; everything else is a folder of its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Several processes share the tests out file by file: what a file sets up is set up once."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
 @pytest.fixture(scope="session")

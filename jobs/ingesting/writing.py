@@ -39,10 +39,8 @@ def commit_rejects(context: Context, rejects: DataFrame, fates: DataFrame) -> No
         "doc_id",
         F.lit("duplicate_id").alias("reason"),
         F.lit("the id was given before in the same delivery; the latest fetched_at was kept").alias("detail"),
-        F.lit("").alias("raw"),
-        F.unhex(F.sha2(F.concat_ws("\u001f", "doc_id", "file", F.col("record").cast("string")), 256)).alias(
-            "raw_sha256"
-        ),
+        F.col("raw"),  # its text: the record was good but for the id
+        F.col("text_sha256").alias("raw_sha256"),
     )
     columns = ["file", "record", "source", "doc_id", "reason", "detail", "raw", "raw_sha256"]
     wanted = rejects.select(*columns, "batch").unionByName(repeated.withColumn("batch", F.lit(context.settings.batch)))

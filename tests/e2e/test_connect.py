@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.conftest import Demo
 from tests.e2e.helpers import digests, rows_of, weir
+
+pytestmark = pytest.mark.xdist_group("demo")
 
 
 def test_a_connect_server_gives_the_same_content(demo: Demo, tmp_path: Path) -> None:

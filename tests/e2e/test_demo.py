@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 
 from tests.e2e.conftest import DOCUMENTS, Demo
 from tests.e2e.helpers import HOME, SMALL_SPARK, rows_of, weir
+
+pytestmark = pytest.mark.xdist_group("demo")
 
 SPARK = f"--set=spark={json.dumps(SMALL_SPARK)}"
 

@@ -30,7 +30,7 @@ from tests.e2e.helpers import (
 
 DATA_TABLES = ("documents", "rejects", "annotations", "decisions", "selection", "validations")
 KILLS = [
-    ("ingest", "scratch"), ("ingest", "rejects"), ("ingest", "documents"), ("ingest", "record"),
+    ("ingest", "scratch"), ("ingest", "documents"), ("ingest", "record"),
     ("annotate", "annotations"), ("annotate", "record"), ("exact-dedup", "decisions"), ("exact-dedup", "record"),
     ("select", "selection"), ("select", "record"), ("validate", "validations"), ("validate", "record"),
 ]  # fmt: skip
@@ -145,7 +145,7 @@ def test_a_killed_second_delivery_leaves_the_first_in_view_until_it_is_whole(und
         return sorted(rows, key=lambda r: str(r["doc_id"]))
 
     before = selected()
-    for job, point in [("ingest", "record"), ("annotate", "annotations"), ("select", "selection")]:
+    for job, point in [("ingest", "record"), ("select", "selection")]:
         done = script("dying.py", file, "r2", job, point)
         assert done.code == -signal.SIGKILL, (job, point, done.stderr[-3000:])
         assert selected() == before, "a reader sees half of the second run"

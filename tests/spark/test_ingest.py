@@ -198,6 +198,7 @@ def test_of_doubled_keys_the_latest_is_kept_and_updated_and_the_reduction_is_cou
     }  # fmt: skip
     rejects = table(spark, settings, "rejects").collect()
     assert sorted((r["doc_id"], r["record"]) for r in rejects) == [("k2", 2), ("k3", 2)]
+    assert all(r["raw"] and len(r["raw_sha256"]) == 32 for r in rejects), "what was rejected is not stored"
 
 
 def test_duplicate_given_ids_stop_the_job_with_counts_and_examples(spark: SparkSession, tmp_path: Path) -> None:

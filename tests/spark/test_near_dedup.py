@@ -120,12 +120,11 @@ def test_survivors_are_the_same_for_1_8_and_33_partitions_and_reversed(spark: Sp
     rows = case_rows("O-NRD-06")
     wanted = sorted(i for _, i in expected("O-NRD-06")["kept"])
     outcomes = []
-    for partitions in (1, 8, 33):
-        for order in (rows, rows[::-1]):
-            with configured(spark, {"spark.sql.shuffle.partitions": str(partitions)}):
-                found = near(spark, tmp_path, order, partitions=partitions)
-                outcomes.append(sorted((r["doc_id"], r["kept_id"], r["similarity"]) for r in found.decisions.collect()))
-            assert sorted(kept(order, found)) == wanted
+    for partitions, order in ((1, rows), (8, rows[::-1]), (33, rows)):
+        with configured(spark, {"spark.sql.shuffle.partitions": str(partitions)}):
+            found = near(spark, tmp_path, order, partitions=partitions)
+            outcomes.append(sorted((r["doc_id"], r["kept_id"], r["similarity"]) for r in found.decisions.collect()))
+        assert sorted(kept(order, found)) == wanted
     assert all(outcome == outcomes[0] for outcome in outcomes)
 
 
@@ -262,37 +261,39 @@ def test_the_proof_notices_what_is_wrong(spark: SparkSession, tmp_path: Path) ->
 # --- the job
 
 
-def home_of(tmp_path: Path, annotated: bool, **more: Any) -> Any:
-    rows = [{**r, "title": None} for r in edited(8, 150)]
+def settings_for(tmp_path: Path, annotate: dict[str, Any], **more: Any) -> Any:
     return settings_in(
         tmp_path,
         survivor=["source", "doc_id"],
-        ingest={
-            "all": {"paths": [str(lay_out(tmp_path / "in", rows))], "columns": {"doc_id": "id", "source": "source"}}
-        },
-        annotate={"tokens": {}, **({"minhash": {}} if annotated else {})},
-        decide=[{"exact_dedup": {"normalisation": "none"}}, {"near_dedup": {"threshold": 0.8, **more}}],
+        ingest={"all": {"paths": [str(tmp_path / "in")], "columns": {"doc_id": "id", "source": "source"}}},
+        annotate={"tokens": {}, **annotate},
+        decide=[{"exact_dedup": {"normalisation": "none"}}, {"near_dedup": {"threshold": 0.8}}],
+        **more,
     )
 
 
 def test_the_job_decides_alike_with_signatures_annotated_or_made_by_itself(spark: SparkSession, tmp_path: Path) -> None:
-    """And select counts its documents; the same run id writes nothing again."""
-    fates = []
-    for annotated in (True, False):
-        settings = home_of(tmp_path / str(annotated), annotated)
-        result = run_until(spark, settings, "select")[-2]
-        assert result.record.job == "near_dedup" and int(result.record.notes["pairs_compared"]) > 0
-        decided = table(spark, settings, "decisions").where("step = 'near_dedup'").collect()
+    """And select counts its documents; the same run id writes nothing again; another annotator's name is refused."""
+    lay_out(tmp_path / "in", edited(8, 150))
+    settings = settings_for(tmp_path, {"minhash": {}})
+    result = run_until(spark, settings, "select")[-2]
+    assert result.record.job == "near_dedup" and int(result.record.notes["pairs_compared"]) > 0
+    other = settings_for(tmp_path, {}, policy="other")
+    run(spark, other, "exact-dedup", "r2", "exact_dedup")
+    run(spark, other, "near-dedup", "r2", "near_dedup")
+    fates = {}
+    for policy in ("default", "other"):
+        decided = table(spark, settings, "decisions").where(f"step = 'near_dedup' AND policy = '{policy}'").collect()
         assert decided and all(r["reason"] == "near_duplicate" and r["similarity"] >= 0.8 for r in decided)
-        fates.append(sorted((r["doc_id"], r["kept_id"], r["similarity"], r["group_size"]) for r in decided))
-        selection = table(spark, settings, "selection")
-        assert selection.where("step = 'near_dedup'").count() == len(decided) == result.record.documents_dropped
-        again = run(spark, settings, "near-dedup", "r1", "near_dedup")
-        assert again.already_done and again.record.digest == result.record.digest
-    assert fates[0] == fates[1]
-
-
-def test_an_annotator_of_another_kind_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    settings = home_of(tmp_path, False, minhash="tokens")
+        fates[policy] = sorted((r["doc_id"], r["kept_id"], r["similarity"], r["group_size"]) for r in decided)
+    assert fates["default"] == fates["other"]
+    selection = table(spark, settings, "selection")
+    assert selection.where("step = 'near_dedup'").count() == len(fates["default"]) == result.record.documents_dropped
+    again = run(spark, settings, "near-dedup", "r1", "near_dedup")
+    assert again.already_done and again.record.digest == result.record.digest
+    step = {"near_dedup": {"minhash": "tokens"}}
+    wrong = settings.model_copy(
+        update={"decide": [settings.decide[0], settings.decide[1].model_copy(update=step["near_dedup"])]}
+    )
     with pytest.raises(SettingsError, match="an annotator of kind tokens"):
-        run_until(spark, settings, "near_dedup")
+        run(spark, wrong, "near-dedup", "r3", "near_dedup")

@@ -18,7 +18,7 @@ CASES = HOME / "tests" / "cases"
 SMALL_SPARK = {
     "master": "local[2]",
     "driver_memory": "1g",
-    # These processes live for seconds: compiling each query's code costs more than it saves (a fifth of the time).
+    # These processes live for seconds: generating each query's code costs more than it saves (a fifth of the time).
     "conf": {
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
@@ -26,6 +26,8 @@ SMALL_SPARK = {
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     },
 }
+QUICK_JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+"""Nor does it pay to compile Java's code well: that takes more processor time than the pipeline does."""
 
 SECONDS = 600
 
@@ -68,7 +70,7 @@ def start(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**inherited, "PYTHONPATH": str(HOME), **(environment or {})},
+        env={**inherited, **QUICK_JAVA, "PYTHONPATH": str(HOME), **(environment or {})},
     )
 
 

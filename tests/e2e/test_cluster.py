@@ -17,7 +17,7 @@ import pyspark
 import pytest
 
 from tests.e2e.conftest import Demo
-from tests.e2e.helpers import HOME, SMALL_SPARK, Done, digests, finish, rows_of, start, weir
+from tests.e2e.helpers import HOME, QUICK_JAVA, SMALL_SPARK, Done, digests, finish, rows_of, start, weir
 
 pytestmark = pytest.mark.xdist_group("demo")  # one run of the demo for all that look at it
 
@@ -38,7 +38,7 @@ def environment() -> dict[str, str]:
 
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("WEIR_", "SPARK_", "PYSPARK_"))}
     return {
-        **kept, "JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable,
+        **kept, **QUICK_JAVA, "JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1",
     }  # fmt: skip
 

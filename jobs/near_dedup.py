@@ -33,6 +33,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from jobs.deciding.conditions import check_conditions
 from jobs.deciding.step import Candidates, decide, decisions_of, step_inputs
 from jobs.deciding.survivor import annotators_in, ordered, rank_values
 from jobs.near.candidates import Materialize, edges_of, groups_of, node_of
@@ -40,6 +41,7 @@ from jobs.near.checking import check_survivors
 from jobs.runtime.errors import SettingsError
 from jobs.runtime.job import Context, Job, Outcome
 from jobs.runtime.models import NAME, SettingsModel, SourceSettings
+from jobs.runtime.runs import Count
 from udfs.annotators.minhash import MINHASH, MinhashSettings
 from udfs.lsh import s_curve
 from udfs.near_batches import WALKED, Comparing, sign_batches, walk_batches
@@ -47,6 +49,7 @@ from udfs.near_batches import WALKED, Comparing, sign_batches, walk_batches
 if TYPE_CHECKING:
     from jobs.settings import Settings
 
+SHOWN_GROUPS = 5
 BYTES_PER_TASK = 64 * 2**20
 """Text that one task of the walk takes in, about; a group is never cut."""
 BROADCAST_ROWS = 1_000_000
@@ -82,6 +85,13 @@ class NearDedupSettings(SettingsModel):
     slack: float = Field(
         0.2, ge=0, le=1, description="Candidates whose sketches estimate less than threshold - slack aren't verified"
     )
+    protected: list[str] = Field(
+        default_factory=list, description="SQL conditions; documents that meet one are never dropped and rank first"
+    )
+    max_share_removed: float = Field(
+        0.5, gt=0, le=1, description="Alarm: the largest share of a source's documents that may be dropped"
+    )
+    on_alarm: Literal["warn", "fail"] = Field("warn", description="warn: say so; fail: exit 3, decisions are stored")
     one_task_edges: int = Field(
         50_000_000, ge=0, description="Up to so many edges, one task finds the groups; above, DataFrames do in rounds"
     )
@@ -106,8 +116,8 @@ def near_duplicates(
     """Decisions about near-duplicates.
 
     Args:
-        signed: ``doc_id``, ``source``, ``batch``, ``bytes``, ``minhash``, and ``rank_0_asc``, ``rank_1_desc`` ...: the
-            survivor rule's values, see ``with_ranks``. Read several times.
+        signed: ``doc_id``, ``source``, ``batch``, ``bytes``, ``minhash``, ``protected``, and ``rank_0_asc``,
+            ``rank_1_desc`` ...: the survivor rule's values, see ``with_ranks``. Read several times.
         texts: ``doc_id``, ``text``.
         settings: Of the step.
         minhash: How the signatures were made.
@@ -156,12 +166,23 @@ def near_duplicates(
     return NearDuplicates(decisions, walked, notes)
 
 
-def with_ranks(frame: DataFrame, survivor: Sequence[str], sources: Mapping[str, SourceSettings]) -> DataFrame:
-    """A frame with the survivor rule's values as columns ``rank_0_asc``, ``rank_1_desc`` ..., best first."""
-    values = rank_values(frame, survivor, sources)
-    return frame.withColumns(
-        {f"rank_{at}_{'desc' if descending else 'asc'}": value for at, (value, descending) in enumerate(values)}
-    )
+def with_ranks(
+    frame: DataFrame, survivor: Sequence[str], sources: Mapping[str, SourceSettings], conditions: Sequence[str] = ()
+) -> DataFrame:
+    """A frame with the survivor rule's values as columns ``rank_0_asc``, ``rank_1_desc`` ..., best first.
+
+    ``protected`` says whether a document meets any of the conditions; those that do rank before all others.
+
+    Raises:
+        SettingsError: for conditions that can't be used, see ``check_conditions``.
+    """
+    check_conditions(frame, [("near_dedup's protected", condition) for condition in conditions])
+    protected = F.lit(False)
+    for condition in conditions:
+        protected = protected | F.coalesce(F.expr(condition), F.lit(False))
+    values = [(F.when(protected, 0).otherwise(1), False), *rank_values(frame, survivor, sources)]
+    ranks = {f"rank_{at}_{'desc' if descending else 'asc'}": value for at, (value, descending) in enumerate(values)}
+    return frame.withColumns({**ranks, "protected": protected})
 
 
 def _involved(known: DataFrame, labels: DataFrame) -> DataFrame:
@@ -180,7 +201,7 @@ def _involved(known: DataFrame, labels: DataFrame) -> DataFrame:
     first = F.col("place") == 1
     return ranked.select(
         "doc_id", "source", "batch", "bytes", "label", "position", "place",
-        F.col("minhash.fingerprint").alias("fingerprint"),
+        "protected", F.col("minhash.fingerprint").alias("fingerprint"),
         F.when(first, F.col("minhash.bands")).alias("bands"),
         F.when(first, F.col("minhash.sketch")).alias("sketch"),
     )  # fmt: skip
@@ -204,7 +225,27 @@ def _facts(walked: DataFrame) -> dict[str, str]:
         F.max("position").alias("largest_component"),
         F.min("similarity").alias("lowest_similarity"),
     ).first()
-    return {name: str(value if value is not None else 0) for name, value in row.asDict().items()} if row else {}
+    facts = {name: str(value if value is not None else 0) for name, value in row.asDict().items()} if row else {}
+    groups = walked.where(F.col("kept_id").isNotNull()).groupBy("kept_id")
+    largest = groups.agg(F.count(F.lit(1)).alias("dropped"), F.min("doc_id").alias("example"))
+    shown = largest.orderBy(F.col("dropped").desc(), "kept_id").limit(SHOWN_GROUPS).collect()
+    # Ids in pairs, so that a person can look at both texts: weir show documents --where "doc_id IN (...)"
+    facts["largest_groups"] = "; ".join(f"{r['kept_id']} for {r['dropped']:,}, such as {r['example']}" for r in shown)
+    return facts
+
+
+def alarms(counts: Sequence[Count], limit: float) -> list[str]:
+    """Sources of which a larger share than the limit was dropped."""
+    came = {c.source: c.documents for c in counts if c.outcome == "in"}
+    gone: dict[str, int] = {}
+    for count in counts:
+        if count.outcome == "dropped":
+            gone[count.source] = gone.get(count.source, 0) + count.documents
+    return [
+        f"{number:,} of {came[source]:,} documents of source '{source}' ({number / came[source]:.1%})"
+        for source, number in sorted(gone.items())
+        if number > limit * came[source]
+    ]
 
 
 def signed_documents(
@@ -220,14 +261,14 @@ def signed_documents(
     name = settings.minhash
     if name in candidates.has:
         frame = candidates.annotated([*needed, name])
-        ranked = with_ranks(frame, survivor, sources)
+        ranked = with_ranks(frame, survivor, sources, settings.protected)
         narrow = ranked.select("doc_id", "source", "batch", "bytes", *_ranks(ranked), F.col(name).alias("minhash"))
         return materialize(narrow.where(F.col("minhash.shingles") > 0), "signed")
     carried = candidates.with_text
     if needed:
         values = candidates.annotated(needed).select("doc_id", *needed)
         carried = carried.join(values, ["doc_id"])
-    ranked = with_ranks(carried, survivor, sources)
+    ranked = with_ranks(carried, survivor, sources, settings.protected)
     texts = ranked.select("doc_id", "source", "batch", "bytes", *_ranks(ranked), "text")
     bands, rows = minhash.shape
     schema = T.StructType([*texts.schema.fields[:-1], T.StructField("minhash", SIGNATURE)])
@@ -237,7 +278,7 @@ def signed_documents(
 
 
 def _ranks(frame: DataFrame) -> list[str]:
-    return [name for name in frame.columns if name.startswith("rank_")]
+    return [name for name in frame.columns if name.startswith("rank_") or name == "protected"]
 
 
 def run(context: Context) -> Outcome:
@@ -264,7 +305,13 @@ def run(context: Context) -> Outcome:
         return found.decisions
 
     outcome = decide(context, decider)
-    return Outcome(outcome.counts, outcome.digest, {**outcome.notes, **facts})
+    blocked = None
+    if found := alarms(outcome.counts, step.max_share_removed):
+        said = f"near-duplicates are more than {step.max_share_removed:.0%} of a source: {'; '.join(found)}"
+        facts["alarm"] = said
+        context.progress.say(said)
+        blocked = said if step.on_alarm == "fail" else None
+    return Outcome(outcome.counts, outcome.digest, {**outcome.notes, **facts}, blocked=blocked)
 
 
 def minhash_of(settings: Settings, step: NearDedupSettings) -> MinhashSettings:

@@ -24,7 +24,8 @@ EDGES = "left_node BIGINT, right_node BIGINT"
 LABELS = "node BIGINT, label BIGINT"
 WALKED = (
     "doc_id STRING, source STRING, batch STRING, label BIGINT, position BIGINT, kept_id STRING, kept_position BIGINT, "
-    "similarity DOUBLE, shared_bands INT, group_size BIGINT, copy BOOLEAN, compared BIGINT, capped BOOLEAN, "
+    "similarity DOUBLE, shared_bands INT, group_size BIGINT, copy BOOLEAN, protected BOOLEAN, compared BIGINT, "
+    "capped BOOLEAN, "
     "bands ARRAY<BIGINT>, rejected ARRAY<BIGINT>"
 )
 ROWS_PER_BATCH = 10_000
@@ -82,7 +83,8 @@ def walk_batches(comparing: Comparing) -> Stage:
     """Documents of whole groups to what becomes of them (``WALKED``).
 
     Takes ``doc_id``, ``source``, ``batch``, ``label``, ``position`` (rank within the group, from 1), ``place`` (rank among
-    those with the same words), ``fingerprint``, and for the first of each place ``bands``, ``sketch`` and ``text``.
+    those with the same words), ``protected`` (never dropped; these rank before all others), ``fingerprint``, and for the
+    first of each place ``bands``, ``sketch`` and ``text``.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -113,6 +115,7 @@ def _walked(leading: pa.Table, comparing: Comparing) -> Walk:
     return walk(
         keys, sketches, sets, offsets,
         threshold=comparing.threshold, method=comparing.method, cap=comparing.cap, slack=comparing.slack,
+        protected=_flags(leading, "protected"),
     )  # fmt: skip
 
 
@@ -129,7 +132,9 @@ def _judged(table: pa.Table, first: np.ndarray, leading: pa.Table, walked: Walk)
     twins = walked.twins[mine]
     similarities = walked.similarities[mine]
     bands = walked.bands[mine]
-    of_kept = copies & (twins == KEPT)  # a copy of a kept document is dropped for that one
+    protected = _flags(table, "protected")
+    # A copy of a kept document is dropped for that one. A protected copy has a protected leader, which is kept.
+    of_kept = copies & (twins == KEPT) & ~protected
     twins[of_kept] = mine[of_kept]
     similarities[of_kept] = 1.0
     bands[of_kept] = len(leading.column("bands")[0]) if leading.num_rows else 0
@@ -137,7 +142,8 @@ def _judged(table: pa.Table, first: np.ndarray, leading: pa.Table, walked: Walk)
     sizes = np.bincount(np.where(kept, mine, twins), minlength=rows.size)
     ids, positions = leading.column("doc_id").combine_chunks(), leading.column("position").to_numpy()
     target = pa.array(np.where(kept, 0, twins), mask=kept)
-    proof = pa.array(np.where(kept, mine, 0), mask=~kept)
+    proven = kept & first
+    proof = pa.array(np.where(proven, mine, 0), mask=~proven)
     arrays = [
         table.column("doc_id"),
         table.column("source"),
@@ -150,6 +156,7 @@ def _judged(table: pa.Table, first: np.ndarray, leading: pa.Table, walked: Walk)
         pa.array(bands.astype(np.int32), mask=kept),
         pa.array(sizes[np.where(kept, mine, twins)]),
         pa.array(copies),
+        pa.array(protected),
         pa.array(np.where(copies, 0, walked.compared[mine])),
         pa.array(walked.capped[mine] & first),
         leading.column("bands").combine_chunks().take(proof),
@@ -181,6 +188,10 @@ def _columns(batches: Iterable[pa.RecordBatch], *names: str) -> list[np.ndarray]
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
     return np.asarray(table.column(name).to_numpy(), np.int64)
+
+
+def _flags(table: pa.Table, name: str) -> np.ndarray:
+    return np.array(table.column(name).to_numpy(), np.bool_)
 
 
 def _flat(lists: pa.ChunkedArray) -> np.ndarray:

@@ -26,12 +26,13 @@ def broken_twins(walked: DataFrame, threshold: float) -> DataFrame:
 def unproven_pairs(walked: DataFrame) -> DataFrame:
     """Kept documents that share a bucket with a better kept one, but were not found to differ from it.
 
-    Documents that hit the cap are left out: they are counted, and kept without this proof.
+    Left out are documents that hit the cap, which are counted and kept without this proof, and protected ones, which are
+    kept whatever they are like.
     """
     kept = walked.where(F.col("kept_id").isNull()).select(
-        "label", "position", "capped", F.explode("bands").alias("key")
+        "label", "position", (F.col("capped") | F.col("protected")).alias("exempt"), F.explode("bands").alias("key")
     )
-    worse = kept.where(~F.col("capped")).select("label", "key", "position")
+    worse = kept.where(~F.col("exempt")).select("label", "key", "position")
     better = kept.select("label", "key", F.col("position").alias("better"))
     pairs = worse.join(better, ["label", "key"]).where(F.col("better") < F.col("position"))
     differ = walked.select("label", "position", F.explode("rejected").alias("better"))

@@ -128,6 +128,26 @@ def test_survivors_are_the_same_for_1_8_and_33_partitions_and_reversed(spark: Sp
     assert all(outcome == outcomes[0] for outcome in outcomes)
 
 
+def test_against_an_older_set_every_match_names_a_real_document(spark: SparkSession, tmp_path: Path) -> None:
+    """O-NRD-08: the older batch is protected, so it ranks first and stays; within the new one the rule decides."""
+    rows = [{**r, "source": f"batch {r['batch']}"} for r in case_rows("O-NRD-08")]
+    found = near(spark, tmp_path, rows, protected=["source = 'batch 1'"])
+    want = expected("O-NRD-08")
+    assert dropped(found) == want["duplicate_of"]
+    assert sorted(kept(rows, found)) == sorted(want["kept_after_batch_2"])
+
+
+def test_nothing_protected_is_dropped_even_beside_its_equals(spark: SparkSession, tmp_path: Path) -> None:
+    """Protected copies and near-copies of each other all stay, and others go for the best-ranked of them."""
+    words = [f"w{i}" for i in range(100)]
+    texts = {"a": words, "z1": words, "z2": words, "z3": [*words[:-1], "other"], "b": [*words[:-1], "another"]}
+    rows = [{"id": i, "source": "old" if i[0] == "z" else "new", "text": " ".join(t)} for i, t in texts.items()]
+    found = near(spark, tmp_path, rows, protected=["source = 'old'", "source = 'older'"])
+    assert dropped(found) == {"a": "z1", "b": "z1"}
+    with pytest.raises(SettingsError, match="near_dedup's protected"):
+        near(spark, tmp_path, rows, protected=["sauce = 'old'"])
+
+
 # --- the definition
 
 
@@ -287,6 +307,14 @@ def test_the_job_decides_alike_with_signatures_annotated_or_made_by_itself(spark
         assert decided and all(r["reason"] == "near_duplicate" and r["similarity"] >= 0.8 for r in decided)
         fates[policy] = sorted((r["doc_id"], r["kept_id"], r["similarity"], r["group_size"]) for r in decided)
     assert fates["default"] == fates["other"]
+    assert "alarm" not in result.record.notes and " such as " in result.record.notes["largest_groups"]
+    strict = {"max_share_removed": 0.01, "on_alarm": "fail"}
+    alarmed = settings.model_copy(
+        update={"policy": "strict", "decide": [settings.decide[0], settings.decide[1].model_copy(update=strict)]}
+    )
+    run(spark, alarmed, "exact-dedup", "r4", "exact_dedup")
+    blocked = run(spark, alarmed, "near-dedup", "r4", "near_dedup")
+    assert blocked.blocked and "documents of source 'a'" in blocked.blocked and blocked.record.exit_code == 3
     selection = table(spark, settings, "selection")
     assert selection.where("step = 'near_dedup'").count() == len(fates["default"]) == result.record.documents_dropped
     again = run(spark, settings, "near-dedup", "r1", "near_dedup")

@@ -67,12 +67,6 @@ def run_suite(frame: DataFrame, suite: Suite, *, run_id: str) -> list[Expectatio
     return [_result(suite, expectation, found.get(position)) for position, expectation in enumerate(suite.expectations)]
 
 
-def load_library() -> None:
-    """Imports Great Expectations, which takes seconds; may be called in a thread, while something else waits."""
-    with _one_at_a_time, _quiet():
-        _load()
-
-
 def _load() -> None:
     # Version 1.24 sends nothing; the variable keeps any other one silent too.
     os.environ["GX_ANALYTICS_ENABLED"] = "False"

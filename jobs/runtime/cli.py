@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -241,15 +240,10 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from expectations.checkpoint import load_library
     from jobs.registry import pipeline
 
     resolved = _resolved(options)
-    plan = list(pipeline(resolved.settings))
-    if any(job.name == "validate" for job, _ in plan):
-        # Seconds of import, while this thread waits for Spark.
-        threading.Thread(target=load_library, name="load Great Expectations", daemon=True).start()
-    return _execute(options, resolved, plan, funnel=True)
+    return _execute(options, resolved, list(pipeline(resolved.settings)), funnel=True)
 
 
 def _job(options: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from jobs.deciding.step import Candidates, decide, decisions_of, step_inputs
-from jobs.deciding.survivor import DOCUMENT_COLUMNS, PRIORITY, annotators_in, rank_order, terms
+from jobs.deciding.survivor import DOCUMENT_COLUMNS, PRIORITY, annotators_in, rank_order, survivor_depends_on, terms
 from jobs.runtime.errors import SettingsError
 from jobs.runtime.job import Context, Job, Outcome
 from jobs.runtime.models import NAME, SettingsModel, SourceSettings
@@ -185,11 +185,7 @@ def _depends_on(settings: Settings, step: str) -> Mapping[str, Any]:
     return {
         "decide": settings.step(step).model_dump(mode="json"),
         "before": settings.steps_before(step),
-        "survivor": list(settings.survivor),
-        "priorities": {name: s.priority for name, s in settings.sources.items()},
-        "annotators": {
-            k: v for k, v in settings.annotator_identities().items() if k in annotators_in(settings.survivor)
-        },
+        **survivor_depends_on(settings),
     }
 
 

@@ -35,7 +35,7 @@ from pyspark.sql import types as T
 
 from jobs.deciding.conditions import check_conditions
 from jobs.deciding.step import Candidates, decide, decisions_of, step_inputs
-from jobs.deciding.survivor import annotators_in, ordered, rank_values
+from jobs.deciding.survivor import annotators_in, ordered, rank_values, survivor_depends_on
 from jobs.near.candidates import Materialize, edges_of, groups_of, node_of
 from jobs.near.checking import check_survivors
 from jobs.runtime.errors import SettingsError
@@ -334,11 +334,7 @@ def _depends_on(settings: Settings, step: str) -> Mapping[str, Any]:
         "decide": mine.model_dump(mode="json", exclude={"one_task_edges"}),
         "minhash": MINHASH.identity(minhash_of(settings, mine)),
         "before": settings.steps_before(step),
-        "survivor": list(settings.survivor),
-        "priorities": {name: s.priority for name, s in settings.sources.items()},
-        "annotators": {
-            k: v for k, v in settings.annotator_identities().items() if k in annotators_in(settings.survivor)
-        },
+        **survivor_depends_on(settings),
     }
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.runtime.errors import SettingsError
 from jobs.runtime.models import SourceSettings
+
+if TYPE_CHECKING:
+    from jobs.settings import Settings
 
 DEFAULT = ("source_priority", "doc_id")
 PRIORITY = "source_priority"
@@ -42,6 +46,16 @@ def annotators_in(rule: Sequence[str]) -> set[str]:
     """The annotators that the rule needs."""
     roots = {name.split(".")[0] for name, _ in terms(rule)}
     return roots - DOCUMENT_COLUMNS - {PRIORITY}
+
+
+def survivor_depends_on(settings: Settings) -> dict[str, Any]:
+    """The settings that a rank depends on, for the hash of a step's settings."""
+    identities = settings.annotator_identities()
+    return {
+        "survivor": list(settings.survivor),
+        "priorities": {name: source.priority for name, source in settings.sources.items()},
+        "annotators": {name: identities[name] for name in identities if name in annotators_in(settings.survivor)},
+    }
 
 
 def priority(sources: Mapping[str, SourceSettings]) -> Column:

@@ -1,7 +1,7 @@
 """exact_dedup: of documents whose normalised text is equal, one survives; empty ones are dropped as ``empty``.
 
-Tables: reads ``documents`` (text only if the key was not annotated), ``annotations``, ``decisions``; writes its slice
-of ``decisions``.
+Tables: reads ``documents`` (text only if the key was not annotated), ``annotations``, ``decisions``, and the tables of
+``against``; writes its slice of ``decisions``.
 
 Deterministic: the key is SHA-256 of the text after a named normalisation, the survivor is the best by the survivor
 rule, which is a total order. Empty texts are not duplicates of each other.
@@ -18,15 +18,16 @@ if __name__ == "__main__":  # run by spark-submit: this folder must not come bef
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from jobs.deciding.against import AgainstSettings, Elsewhere, against_inputs, elsewhere
 from jobs.deciding.step import Candidates, decide, decisions_of, step_inputs
 from jobs.deciding.survivor import DOCUMENT_COLUMNS, PRIORITY, annotators_in, rank_order, survivor_depends_on, terms
-from jobs.runtime.errors import SettingsError
-from jobs.runtime.job import Context, Job, Outcome
+from jobs.runtime.errors import InputContractError, SettingsError
+from jobs.runtime.job import Context, Input, Job, Outcome
 from jobs.runtime.models import NAME, SettingsModel, SourceSettings
 from udfs.text_keys import norm_v1_key_batches
 
@@ -47,6 +48,15 @@ class ExactDedupSettings(SettingsModel):
         description="What the key is made of: text, documents columns (url), attributes (attributes.title)",
     )
     empty: Literal["drop", "keep"] = Field("drop", description="Documents with an empty key: drop as `empty`, or keep")
+    against: list[AgainstSettings] = Field(
+        default_factory=list, description="Documents of elsewhere; whatever has the same key as one of them is dropped"
+    )
+
+    @model_validator(mode="after")
+    def _tables_have_texts_only(self) -> ExactDedupSettings:
+        if self.fields != ["text"] and any(entry.table is not None for entry in self.against):
+            raise ValueError("against: a table has ids and texts only; with other fields than [text], name a warehouse")
+        return self
 
 
 def exact_duplicates(
@@ -98,6 +108,61 @@ def exact_duplicates(
     )
 
 
+def duplicates_of_elsewhere(keyed: DataFrame, outside: DataFrame, settings: ExactDedupSettings) -> DataFrame:
+    """Decisions about documents whose key a document of elsewhere has.
+
+    Args:
+        keyed: ``doc_id``, ``source``, ``batch``, ``key`` of the candidates.
+        outside: ``key``, ``kept_id``, ``kept_in``, one row per key.
+        settings: Of the step.
+    """
+    found = keyed.join(outside, ["key"])
+    size = F.count(F.lit(1)).over(Window.partitionBy("key")) + 1
+    return decisions_of(
+        found.withColumn("group_size", size),
+        reason=F.lit("exact_duplicate"),
+        method=f"sha256:{settings.normalisation}",
+        kept_id=F.col("kept_id"),
+        kept_in=F.col("kept_in"),
+        similarity=F.lit(1.0),
+        group_size=F.col("group_size"),
+    )
+
+
+def keys_of_elsewhere(
+    context: Context, sets: Sequence[Elsewhere], settings: ExactDedupSettings, wanted: DataFrame
+) -> DataFrame:
+    """``key``, ``kept_id``, ``kept_in``: of each wanted key, the first document in the order of the sets and their ids.
+
+    Of a warehouse, the documents that its selection keeps.
+    """
+    found: DataFrame | None = None
+    for entry in sets:
+        frame = entry.documents
+        given = entry.settings
+        if given.warehouse is not None:
+            selection = context.inputs[given.beside("selection").address].read(context.spark)
+            kept = selection.where((F.col("policy") == given.policy) & F.col("kept")).select("doc_id")
+            if kept.isEmpty():
+                raise InputContractError(
+                    f"against: the selection of {given.warehouse} keeps no document under policy '{given.policy}'",
+                    remedy="Name its policy, or run: weir select",
+                )
+            frame = frame.join(kept, ["doc_id"], "left_semi")
+        keyed = keys_of_texts(frame, settings).select(
+            "key",
+            F.struct(F.lit(entry.number).alias("number"), "doc_id", F.lit(entry.held_in).alias("held_in")).alias(
+                "first"
+            ),
+        )
+        found = keyed if found is None else found.unionByName(keyed)
+    if found is None:
+        raise ValueError("no sets")
+    near = found.join(wanted.select("key").distinct(), ["key"], "left_semi")
+    first = near.groupBy("key").agg(F.min("first").alias("first"))
+    return first.select("key", F.col("first.doc_id").alias("kept_id"), F.col("first.held_in").alias("kept_in"))
+
+
 def details_needed(keyed: DataFrame, details: DataFrame, survivor: Sequence[str]) -> DataFrame | None:
     """The details, or None where the keys' own columns are all that the rule and the decisions need."""
     needed = {"source", "batch", *_columns_of(survivor)}
@@ -123,18 +188,26 @@ def keys(candidates: Candidates, settings: ExactDedupSettings, survivor: Sequenc
             return candidates.annotation("exact_key").select(
                 "doc_id", "source", "batch", F.col("exact_key.key").alias("key")
             )
-        texts = candidates.with_text.select("doc_id", *carried, "text")
-        schema = T.StructType([*texts.schema.fields[:-1], T.StructField("key", T.BinaryType())])
-        return texts.mapInArrow(norm_v1_key_batches, schema)
-    return _field_keys(candidates, settings, carried)
+    return keys_of_texts(candidates.with_text, settings, carried)
 
 
-def _field_keys(candidates: Candidates, settings: ExactDedupSettings, carried: Sequence[str]) -> DataFrame:
+def keys_of_texts(frame: DataFrame, settings: ExactDedupSettings, carried: Sequence[str] = ()) -> DataFrame:
+    """``doc_id``, the columns to carry and ``key`` of documents with ``text`` and whatever fields the key is made of."""
+    if settings.fields != ["text"]:
+        return _field_keys(frame, settings, carried)
+    texts = frame.select("doc_id", *carried, "text")
+    if settings.normalisation == "none":
+        key = F.when(F.octet_length("text") > 0, F.unhex(F.sha2("text", 256)))
+        return texts.select("doc_id", *carried, key.alias("key"))
+    schema = T.StructType([*texts.schema.fields[:-1], T.StructField("key", T.BinaryType())])
+    return texts.mapInArrow(norm_v1_key_batches, schema)
+
+
+def _field_keys(frame: DataFrame, settings: ExactDedupSettings, carried: Sequence[str]) -> DataFrame:
     """A key over several fields: each is marked as given or NULL and closed by its length, so none runs into the next.
 
     ``("ab", "c")`` and ``("a", "bc")``, ``("a", NULL)`` and ``("a", "")`` have different keys.
     """
-    frame = candidates.with_text
     parts: list[Column] = []
     nothing = F.lit(True)
     for field in settings.fields:
@@ -174,9 +247,16 @@ def run(context: Context) -> Outcome:
         needed = sorted(annotators_in(settings.survivor))
         details = candidates.annotated(needed) if needed else candidates.documents
         keyed = keys(candidates, step, settings.survivor)
-        return exact_duplicates(
-            keyed, details_needed(keyed, details, settings.survivor), step, settings.survivor, settings.sources
-        )
+        found = None
+        if step.against:
+            keyed = context.scratch.materialize(keyed.drop("attributes", "notes"), "keys")
+            outside = keys_of_elsewhere(context, elsewhere(context, step.against), step, keyed)
+            outside = context.scratch.materialize(outside, "elsewhere")
+            found = duplicates_of_elsewhere(keyed, outside, step)
+            keyed = keyed.join(outside, ["key"], "left_anti")
+        lacking = details_needed(keyed, details, settings.survivor)
+        decisions = exact_duplicates(keyed, lacking, step, settings.survivor, settings.sources)
+        return decisions if found is None else decisions.unionByName(found)
 
     return decide(context, decider)
 
@@ -189,10 +269,15 @@ def _depends_on(settings: Settings, step: str) -> Mapping[str, Any]:
     }
 
 
+def _inputs(settings: Settings, step: str, annotations: Sequence[str]) -> Sequence[Input]:
+    mine: ExactDedupSettings = settings.step(step)
+    return [*step_inputs(settings, step, annotations), *against_inputs(settings, mine.against, beside="selection")]
+
+
 JOB = Job(
     name="exact-dedup",
     summary="decide: one survivor per normalised text; empty texts",
-    inputs=step_inputs,
+    inputs=_inputs,
     depends_on=_depends_on,
     run=run,
     steps=lambda settings: settings.steps_of("exact_dedup"),

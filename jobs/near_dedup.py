@@ -1,7 +1,8 @@
 """near_dedup: of documents that are verified-similar, the best by the survivor rule stays.
 
 Tables: reads ``documents`` (the text of candidates; of all documents if no ``minhash`` annotator was computed),
-``annotations``, ``decisions``; writes its slice of ``decisions``.
+``annotations``, ``decisions``, ``near_dedup_index``, and the tables of ``against``; writes its slice of ``decisions``
+and of ``near_dedup_index``.
 
 The outcome is defined, not an accident of the execution. In the order of the survivor rule a document is dropped if it
 is verified-similar to a kept document that shares a bucket with it; in each bucket it is compared with the M
@@ -12,6 +13,10 @@ neighbours never swallows documents that differ. Two joins prove each result bef
 How: bands are exploded into buckets; what shares a bucket is connected, and connected groups are found; a group's texts
 come together in one task, which walks it in rank order. So text is read for candidates only, each pair is compared
 at most once and only with a kept document, and there are no rounds.
+
+Increments: where the survivor rule begins with ``arrival``, only what has arrived since the last run is decided on; its
+documents are compared with each other and with what was kept before, from the index. The ids of kept and dropped
+documents equal those of a full run. Nothing of the earlier decisions is written again.
 
 Deterministic: signatures depend on the text and the settings, groups only decide what is judged together.
 """
@@ -31,37 +36,29 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from jobs.deciding.conditions import check_conditions
-from jobs.deciding.step import Candidates, decide, decisions_of, step_inputs
-from jobs.deciding.survivor import annotators_in, ordered, rank_values, survivor_depends_on
+from jobs.deciding.against import AgainstSettings, against_inputs, elsewhere
+from jobs.deciding.step import candidates_of, decisions_of, step_inputs, store_decisions
+from jobs.deciding.survivor import arrival_first, ordered, survivor_depends_on
 from jobs.near.candidates import Materialize, edges_of, groups_of, node_of
 from jobs.near.checking import check_survivors
+from jobs.near.index import INDEX, earlier_run, elsewhere_signed, kept_signatures, notes_of, texts_of, write_index
+from jobs.near.reporting import alarms, facts_of
+from jobs.near.signing import Ranking, decided_before, signed_documents, touched
 from jobs.runtime.errors import SettingsError
-from jobs.runtime.job import Context, Job, Outcome
-from jobs.runtime.models import NAME, SettingsModel, SourceSettings
-from jobs.runtime.runs import Count
+from jobs.runtime.job import Context, Input, Job, Outcome
+from jobs.runtime.models import NAME, SettingsModel
 from udfs.annotators.minhash import MINHASH, MinhashSettings
 from udfs.lsh import s_curve
-from udfs.near_batches import WALKED, Comparing, sign_batches, walk_batches
+from udfs.near_batches import WALKED, Comparing, walk_batches
 
 if TYPE_CHECKING:
     from jobs.settings import Settings
 
-SHOWN_GROUPS = 5
 BYTES_PER_TASK = 64 * 2**20
 """Text that one task of the walk takes in, about; a group is never cut."""
 BROADCAST_ROWS = 1_000_000
 """Up to so many candidates, their ids go to where the text is (about 100 MB); above, text is shuffled by id."""
-SIGNATURE = T.StructType(
-    [
-        T.StructField("shingles", T.LongType()),
-        T.StructField("fingerprint", T.BinaryType()),
-        T.StructField("bands", T.ArrayType(T.LongType())),
-        T.StructField("sketch", T.BinaryType()),
-    ]
-)
 
 
 class NearDedupSettings(SettingsModel):
@@ -87,6 +84,13 @@ class NearDedupSettings(SettingsModel):
     )
     protected: list[str] = Field(
         default_factory=list, description="SQL conditions; documents that meet one are never dropped and rank first"
+    )
+    against: list[AgainstSettings] = Field(
+        default_factory=list,
+        description="Documents of elsewhere to compare with; they rank first and are never dropped",
+    )
+    index: Literal["auto", "write", "none"] = Field(
+        "auto", description="Store what is kept in near_dedup_index; auto: if the survivor rule begins with arrival"
     )
     max_share_removed: float = Field(
         0.5, gt=0, le=1, description="Alarm: the largest share of a source's documents that may be dropped"
@@ -116,9 +120,8 @@ def near_duplicates(
     """Decisions about near-duplicates.
 
     Args:
-        signed: ``doc_id``, ``source``, ``batch``, ``bytes``, ``minhash``, ``protected``, and ``rank_0_asc``,
-            ``rank_1_desc`` ...: the survivor rule's values, see ``with_ranks``. Read several times.
-        texts: ``doc_id``, ``text``.
+        signed: See ``jobs.near.signing``. Read several times.
+        texts: ``held_in``, ``batch``, ``doc_id``, ``text``, of the same documents at least.
         settings: Of the step.
         minhash: How the signatures were made.
         materialize: Stores an intermediate result.
@@ -136,7 +139,7 @@ def near_duplicates(
     number = edges.count()
     labels = materialize(groups_of(edges, number, settings.one_task_edges, materialize), "groups")
     involved = materialize(_involved(known, labels), "involved")
-    size = involved.where(F.col("place") == 1).agg(F.count(F.lit(1)), F.sum("bytes")).first()
+    size = involved.where("leading").agg(F.count(F.lit(1)), F.sum("bytes")).first()
     leading, text_bytes = (int(size[0]), int(size[1] or 0)) if size is not None else (0, 0)
     grouped = involved.drop("bytes")
     if settings.verify != "signature":
@@ -151,6 +154,7 @@ def near_duplicates(
         reason=F.lit("near_duplicate"),
         method=f"{method}>={threshold:g}",
         kept_id=F.col("kept_id"),
+        kept_in=F.nullif("kept_in", F.lit("")),
         similarity=F.col("similarity"),
         group_size=F.col("group_size"),
         shared_bands=F.col("shared_bands"),
@@ -161,157 +165,87 @@ def near_duplicates(
         "signature": f"{bands} bands x {rows} rows, {minhash.shingle_words} words, threshold {threshold:g}",
         "p_candidate": curve,
         "edges": str(number),
-        **_facts(walked),
+        **facts_of(walked, leading),
     }
     return NearDuplicates(decisions, walked, notes)
 
 
-def with_ranks(
-    frame: DataFrame, survivor: Sequence[str], sources: Mapping[str, SourceSettings], conditions: Sequence[str] = ()
-) -> DataFrame:
-    """A frame with the survivor rule's values as columns ``rank_0_asc``, ``rank_1_desc`` ..., best first.
-
-    ``protected`` says whether a document meets any of the conditions; those that do rank before all others.
-
-    Raises:
-        SettingsError: for conditions that can't be used, see ``check_conditions``.
-    """
-    check_conditions(frame, [("near_dedup's protected", condition) for condition in conditions])
-    protected = F.lit(False)
-    for condition in conditions:
-        protected = protected | F.coalesce(F.expr(condition), F.lit(False))
-    values = [(F.when(protected, 0).otherwise(1), False), *rank_values(frame, survivor, sources)]
-    ranks = {f"rank_{at}_{'desc' if descending else 'asc'}": value for at, (value, descending) in enumerate(values)}
-    return frame.withColumns({**ranks, "protected": protected})
-
-
 def _involved(known: DataFrame, labels: DataFrame) -> DataFrame:
-    """Documents that share a bucket with another: their place in their group, and among those with the same words."""
+    """Documents that share a bucket with another, with their place in their group.
+
+    ``leading`` ones are compared: of those with the same words the best, and the best protected one, since it stays
+    where the other may be dropped. All others share the fate of the best.
+    """
     ranks = sorted((c for c in known.columns if c.startswith("rank_")), key=lambda name: int(name.split("_")[1]))
     order = [ordered(F.col(name), name.endswith("_desc")) for name in ranks]
+    same = ("label", "minhash.fingerprint")
     joined = known.join(labels, ["node"])
     ranked = joined.withColumns(
         {
             "position": F.row_number().over(Window.partitionBy("label").orderBy(*order)).cast("bigint"),
-            "place": F.row_number()
-            .over(Window.partitionBy("label", "minhash.fingerprint").orderBy(*order))
-            .cast("bigint"),
+            "place": F.row_number().over(Window.partitionBy(*same).orderBy(*order)),
+            "own_place": F.row_number().over(Window.partitionBy(*same, "protected").orderBy(*order)),
         }
     )
-    first = F.col("place") == 1
-    return ranked.select(
-        "doc_id", "source", "batch", "bytes", "label", "position", "place",
-        "protected", F.col("minhash.fingerprint").alias("fingerprint"),
-        F.when(first, F.col("minhash.bands")).alias("bands"),
-        F.when(first, F.col("minhash.sketch")).alias("sketch"),
+    leading = (F.col("place") == 1) | (F.col("protected") & (F.col("own_place") == 1))
+    return ranked.withColumn("leading", leading).select(
+        "held_in", "doc_id", "source", "batch", "bytes", "label", "position", "leading",
+        "fixed", "protected", F.col("minhash.fingerprint").alias("fingerprint"),
+        F.when(F.col("leading"), F.col("minhash.bands")).alias("bands"),
+        F.when(F.col("leading"), F.col("minhash.sketch")).alias("sketch"),
     )  # fmt: skip
 
 
 def _with_texts(involved: DataFrame, texts: DataFrame, broadcast: bool) -> DataFrame:
-    """The text of each leading document; copies of it need none."""
-    leading = involved.where(F.col("place") == 1)
-    read = texts.join(F.broadcast(leading) if broadcast else leading, ["doc_id"])
-    copies = involved.where(F.col("place") > 1).withColumn("text", F.lit(None).cast("string"))
+    """The text of each leading document; the others need none."""
+    leading = involved.where("leading")
+    # By batch too: so that only the partitions with candidates are read.
+    read = texts.join(F.broadcast(leading) if broadcast else leading, ["held_in", "batch", "doc_id"])
+    copies = involved.where("NOT leading").withColumn("text", F.lit(None).cast("string"))
     return read.unionByName(copies)
-
-
-def _facts(walked: DataFrame) -> dict[str, str]:
-    row = walked.agg(
-        F.count(F.lit(1)).alias("candidates"),
-        F.sum(F.col("copy").cast("int")).alias("same_words"),
-        F.sum("compared").alias("pairs_compared"),
-        F.sum(F.col("capped").cast("int")).alias("hit_the_cap"),
-        F.max("group_size").alias("largest_group"),
-        F.max("position").alias("largest_component"),
-        F.min("similarity").alias("lowest_similarity"),
-    ).first()
-    facts = {name: str(value if value is not None else 0) for name, value in row.asDict().items()} if row else {}
-    groups = walked.where(F.col("kept_id").isNotNull()).groupBy("kept_id")
-    largest = groups.agg(F.count(F.lit(1)).alias("dropped"), F.min("doc_id").alias("example"))
-    shown = largest.orderBy(F.col("dropped").desc(), "kept_id").limit(SHOWN_GROUPS).collect()
-    # Ids in pairs, so that a person can look at both texts: weir show documents --where "doc_id IN (...)"
-    facts["largest_groups"] = "; ".join(f"{r['kept_id']} for {r['dropped']:,}, such as {r['example']}" for r in shown)
-    return facts
-
-
-def alarms(counts: Sequence[Count], limit: float) -> list[str]:
-    """Sources of which a larger share than the limit was dropped."""
-    came = {c.source: c.documents for c in counts if c.outcome == "in"}
-    gone: dict[str, int] = {}
-    for count in counts:
-        if count.outcome == "dropped":
-            gone[count.source] = gone.get(count.source, 0) + count.documents
-    return [
-        f"{number:,} of {came[source]:,} documents of source '{source}' ({number / came[source]:.1%})"
-        for source, number in sorted(gone.items())
-        if number > limit * came[source]
-    ]
-
-
-def signed_documents(
-    candidates: Candidates,
-    settings: NearDedupSettings,
-    minhash: MinhashSettings,
-    survivor: Sequence[str],
-    sources: Mapping[str, SourceSettings],
-    materialize: Materialize,
-) -> DataFrame:
-    """What ``near_duplicates`` takes: signatures as annotated, else computed here, with the survivor rule's values."""
-    needed = sorted(annotators_in(survivor))
-    name = settings.minhash
-    if name in candidates.has:
-        frame = candidates.annotated([*needed, name])
-        ranked = with_ranks(frame, survivor, sources, settings.protected)
-        narrow = ranked.select("doc_id", "source", "batch", "bytes", *_ranks(ranked), F.col(name).alias("minhash"))
-        return materialize(narrow.where(F.col("minhash.shingles") > 0), "signed")
-    carried = candidates.with_text
-    if needed:
-        values = candidates.annotated(needed).select("doc_id", *needed)
-        carried = carried.join(values, ["doc_id"])
-    ranked = with_ranks(carried, survivor, sources, settings.protected)
-    texts = ranked.select("doc_id", "source", "batch", "bytes", *_ranks(ranked), "text")
-    bands, rows = minhash.shape
-    schema = T.StructType([*texts.schema.fields[:-1], T.StructField("minhash", SIGNATURE)])
-    return materialize(
-        texts.mapInArrow(sign_batches(minhash.shingle_words, bands, rows, minhash.seed), schema), "signed"
-    )
-
-
-def _ranks(frame: DataFrame) -> list[str]:
-    return [name for name in frame.columns if name.startswith("rank_") or name == "protected"]
 
 
 def run(context: Context) -> Outcome:
     """Decide for the step that the context names."""
-    settings = context.settings
+    settings, materialize = context.settings, context.scratch.materialize
     step: NearDedupSettings = settings.step(context.step)
     minhash = minhash_of(settings, step)
-    facts: dict[str, str] = {}
-
-    def decider(candidates: Candidates) -> DataFrame:
-        if step.minhash not in candidates.has and step.minhash in settings.annotate:
-            raise SettingsError(
-                f"annotator '{step.minhash}' has not been computed with the present settings; run: weir annotate"
-            )
-        with context.progress.stage("signing"):
-            signed = signed_documents(
-                candidates, step, minhash, settings.survivor, settings.sources, context.scratch.materialize
-            )
-        with context.progress.stage("comparing"):
-            found = near_duplicates(
-                signed, candidates.with_text.select("doc_id", "text"), step, minhash, context.scratch.materialize
-            )
-        facts.update(found.notes)
-        return found.decisions
-
-    outcome = decide(context, decider)
+    candidates = candidates_of(context)
+    if step.minhash not in candidates.has and step.minhash in settings.annotate:
+        raise SettingsError(
+            f"annotator '{step.minhash}' has not been computed with the present settings; run: weir annotate"
+        )
+    sets = elsewhere(context, step.against)
+    ranking = Ranking(settings.survivor, settings.sources, step.protected, len(sets))
+    earlier, why = earlier_run(context, candidates)
+    since = earlier.version if earlier is not None else None
+    with context.progress.stage("signing"):
+        signed = signed_documents(candidates, step.minhash, minhash, ranking, materialize, since)
+        older = [] if earlier is None else [decided_before(candidates, touched(earlier.index, signed), ranking)]
+        older += elsewhere_signed(context, sets, minhash, signed, materialize)
+    compared = signed.drop("text_sha256")
+    for number, frame in enumerate(older):
+        compared = compared.unionByName(materialize(frame, f"older_{number}"))
+    with context.progress.stage("comparing"):
+        texts = texts_of(candidates.with_text, sets)
+        found = near_duplicates(compared, texts, step, minhash, materialize)
+    outcome = store_decisions(context, candidates, found.decisions, add=earlier is not None)
+    if writes_index(settings, step):
+        write_index(context, kept_signatures(signed, found.decisions, minhash), add=earlier is not None)
+    elif context.has(INDEX):  # what an earlier run left would no longer fit the decisions
+        write_index(context, kept_signatures(signed.limit(0), found.decisions, minhash), add=False)
+    facts = {**found.notes, **notes_of(earlier, why)}
     blocked = None
-    if found := alarms(outcome.counts, step.max_share_removed):
-        said = f"near-duplicates are more than {step.max_share_removed:.0%} of a source: {'; '.join(found)}"
-        facts["alarm"] = said
-        context.progress.say(said)
-        blocked = said if step.on_alarm == "fail" else None
+    if said := alarms(outcome.counts, step.max_share_removed):
+        facts["alarm"] = f"near-duplicates are more than {step.max_share_removed:.0%} of a source: {'; '.join(said)}"
+        context.progress.say(facts["alarm"])
+        blocked = facts["alarm"] if step.on_alarm == "fail" else None
     return Outcome(outcome.counts, outcome.digest, {**outcome.notes, **facts}, blocked=blocked)
+
+
+def writes_index(settings: Settings, step: NearDedupSettings) -> bool:
+    """Whether what is kept is stored."""
+    return step.index == "write" or (step.index == "auto" and arrival_first(settings.survivor))
 
 
 def minhash_of(settings: Settings, step: NearDedupSettings) -> MinhashSettings:
@@ -338,10 +272,19 @@ def _depends_on(settings: Settings, step: str) -> Mapping[str, Any]:
     }
 
 
+def _inputs(settings: Settings, step: str, annotations: Sequence[str]) -> Sequence[Input]:
+    mine: NearDedupSettings = settings.step(step)
+    return [
+        *step_inputs(settings, step, annotations),
+        Input(INDEX, optional=True),
+        *against_inputs(settings, mine.against, beside=INDEX),
+    ]
+
+
 JOB = Job(
     name="near-dedup",
     summary="decide: one survivor of verified near-duplicates",
-    inputs=step_inputs,
+    inputs=_inputs,
     depends_on=_depends_on,
     run=run,
     steps=lambda settings: settings.steps_of("near_dedup"),

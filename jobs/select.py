@@ -50,13 +50,14 @@ class SelectSettings(SettingsModel):
 
 
 def first_decisions(decisions: DataFrame, steps: Sequence[str]) -> DataFrame:
-    """The earliest step's decision about each document: ``doc_id``, ``step``, ``reason``, ``kept_id``, ``group_size``,
+    """The earliest step's decision about each document: ``doc_id``, ``step``, ``reason``, ``kept_id``, ``kept_in``,
     ``position`` (of the step, from 0)."""
     position = F.lit(None).cast("int")
     for number, step in enumerate(steps):
         position = F.when(F.col("step") == step, F.lit(number)).otherwise(position)
     placed = decisions.withColumn("position", position).where(F.col("position").isNotNull())
-    first = F.min_by(F.struct("step", "reason", "kept_id", "group_size", "position"), F.col("position")).alias("first")
+    values = F.struct("step", "reason", "kept_id", "kept_in", "group_size", "position")
+    first = F.min_by(values, F.col("position")).alias("first")
     return placed.groupBy("doc_id").agg(first).select("doc_id", "first.*")
 
 
@@ -68,21 +69,36 @@ def selected(documents: DataFrame, first: DataFrame, decisions: DataFrame) -> Da
         first: See ``first_decisions``.
         decisions: All decisions of the policy's steps, for the sizes of duplicate groups.
 
-    A survivor's group size is that of its largest group in any step.
+    A group is counted here, over all decisions that name its kept document: a step that decides about new arrivals only
+    doesn't write the older rows again. A survivor's group size is that of its largest group in any step.
     """
-    groups = (
+    twin = ("step", "kept_id", "kept_in")
+    sizes = (
         decisions.where(F.col("kept_id").isNotNull())
-        .groupBy(F.col("kept_id").alias("doc_id"))
-        .agg(F.max("group_size").alias("kept_group_size"))
+        .withColumn("kept_in", F.coalesce("kept_in", F.lit("")))
+        .groupBy(*twin)
+        .agg((F.count(F.lit(1)) + 1).alias("counted"))
     )
-    joined = documents.join(first, ["doc_id"], "left").join(groups, ["doc_id"], "left")
-    size = F.coalesce("group_size", "kept_group_size", F.lit(1))
-    return joined.withColumns({"kept": F.col("step").isNull(), "group_size": size}).drop("kept_group_size", "position")
+    mine = first.withColumn("place", F.coalesce("kept_in", F.lit("")))
+    dropped = mine.join(sizes.withColumnRenamed("kept_in", "place"), ["step", "kept_id", "place"], "left").drop("place")
+    groups = (
+        sizes.where(F.col("kept_in") == "")
+        .groupBy(F.col("kept_id").alias("doc_id"))
+        .agg(F.max("counted").alias("kept_group_size"))
+    )
+    joined = documents.join(dropped, ["doc_id"], "left").join(groups, ["doc_id"], "left")
+    size = F.coalesce("counted", "group_size", "kept_group_size", F.lit(1))
+    narrow = joined.withColumns({"kept": F.col("step").isNull(), "group_size": size})
+    return narrow.drop("counted", "kept_group_size", "position")
 
 
 def twins(first: DataFrame) -> DataFrame:
-    """Duplicates with the fate of their kept twin: ``position`` of the drop, ``twin_position`` (NULL: it is kept)."""
-    duplicates = first.where(F.col("kept_id").isNotNull()).select("doc_id", "kept_id", "position")
+    """Duplicates with the fate of their kept twin: ``position`` of the drop, ``twin_position`` (NULL: it is kept).
+
+    Twins that stand in another table are not decided on here, and left out.
+    """
+    mine = F.col("kept_id").isNotNull() & F.col("kept_in").isNull()
+    duplicates = first.where(mine).select("doc_id", "kept_id", "position")
     fate = first.select(F.col("doc_id").alias("kept_id"), F.col("position").alias("twin_position"))
     return duplicates.join(fate, ["kept_id"], "left")
 

@@ -42,6 +42,7 @@ DOCUMENTS = Contract(
         Column("file", "STRING", "URI of the file the record was read from"),
         Column("record", "BIGINT", "Line (from 1) or row of the record in its file"),
         Column("ingest_run", "STRING", "Run id that took it in"),
+        Column("arrival", "BIGINT", "Rank of its arrival: whatever was taken in before has a smaller one"),
         _BATCH,
         Column("text", "STRING", "The text, exactly as given but for repairs named in notes"),
     ),
@@ -50,7 +51,7 @@ DOCUMENTS = Contract(
         "hash": "length(text_sha256) = 32",
         "id": "doc_id <> ''",
     },
-    statistics=("doc_id", "source", "bytes", "characters", "ingest_run"),
+    statistics=("doc_id", "source", "bytes", "characters", "ingest_run", "arrival"),
 )
 
 REJECTS = Contract(
@@ -108,6 +109,7 @@ DECISIONS = Contract(
             "All rules that the document fails, with its values and the limits",
         ),
         Column("kept_id", "STRING", "For duplicates: the document that is kept instead", nullable=True),
+        Column("kept_in", "STRING", "Table that kept_id stands in; NULL: this warehouse's documents", nullable=True),
         Column("similarity", "DOUBLE", "For duplicates: how similar it is to kept_id, 0 to 1", nullable=True),
         Column("method", "STRING", "How the evidence was obtained: rule, list, sha256:norm_v1, jaccard ..."),
         Column("proven", "BOOLEAN", "Whether the evidence was computed, not estimated"),
@@ -127,9 +129,34 @@ DECISIONS = Contract(
     checks={
         "reason": "reason <> ''",
         "similarity": "similarity IS NULL OR (similarity >= 0 AND similarity <= 1)",
-        "twin": "kept_id IS NULL OR kept_id <> doc_id",
+        "twin": "kept_id IS NULL OR kept_in IS NOT NULL OR kept_id <> doc_id",
     },
     statistics=("doc_id", "source", "reason", "kept_id"),
+)
+
+SIGNATURE = "STRUCT<shingles: BIGINT, fingerprint: BINARY, bands: ARRAY<BIGINT>, sketch: BINARY>"
+
+NEAR_DEDUP_INDEX = Contract(
+    name="near_dedup_index",
+    version=1,
+    comment="Signatures of the documents that a near_dedup step kept: what later arrivals are compared with",
+    key=("policy", "step", "doc_id"),
+    partitioned_by=("policy", "step", "batch"),
+    columns=(
+        _DOC_ID,
+        _SOURCE,
+        Column("bytes", "BIGINT", "Length of the text in UTF-8 bytes"),
+        Column("text_sha256", "BINARY", "SHA-256 of the text that was signed"),
+        Column("signature", "STRING", "How the signatures were made; only the same can be compared"),
+        Column("minhash", SIGNATURE, "The signature: shingles, fingerprint of the words, band keys, sketch"),
+        Column("documents_version", "BIGINT", "Version of the documents table that the step decided on"),
+        Column("run_id", "STRING", "Run that kept it"),
+        Column("policy", "STRING", "Set of decisions"),
+        Column("step", "STRING", "Name of the step in the settings' decide list"),
+        _BATCH,
+    ),
+    checks={"hash": "length(text_sha256) = 32"},
+    statistics=("doc_id", "source"),
 )
 
 SELECTION = Contract(
@@ -149,6 +176,7 @@ SELECTION = Contract(
         Column("step", "STRING", "The first step that drops it", nullable=True),
         Column("reason", "STRING", "That step's reason", nullable=True),
         Column("kept_id", "STRING", "For duplicates: the document kept instead", nullable=True),
+        Column("kept_in", "STRING", "Table that kept_id stands in; NULL: this warehouse's documents", nullable=True),
         Column("group_size", "BIGINT", "Size of its duplicate group, itself included; 1 if it has no duplicate"),
         Column("documents_version", "BIGINT", "Version of the documents table that was decided on"),
         Column("run_id", "STRING", "Run that wrote the row"),
@@ -238,7 +266,8 @@ VALIDATIONS = Contract(
 )
 
 CONTRACTS: dict[str, Contract] = {
-    contract.name: contract for contract in (DOCUMENTS, REJECTS, ANNOTATIONS, DECISIONS, SELECTION, RUNS, VALIDATIONS)
+    contract.name: contract
+    for contract in (DOCUMENTS, REJECTS, ANNOTATIONS, DECISIONS, NEAR_DEDUP_INDEX, SELECTION, RUNS, VALIDATIONS)
 }
 """All contracts by table name. Annotation tables of later passes (``annotations_*``) share the annotations contract."""
 

@@ -23,9 +23,9 @@ Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 EDGES = "left_node BIGINT, right_node BIGINT"
 LABELS = "node BIGINT, label BIGINT"
 WALKED = (
-    "doc_id STRING, source STRING, batch STRING, label BIGINT, position BIGINT, kept_id STRING, kept_position BIGINT, "
-    "similarity DOUBLE, shared_bands INT, group_size BIGINT, copy BOOLEAN, protected BOOLEAN, compared BIGINT, "
-    "capped BOOLEAN, "
+    "held_in STRING, doc_id STRING, source STRING, batch STRING, label BIGINT, position BIGINT, "
+    "kept_id STRING, kept_in STRING, kept_position BIGINT, similarity DOUBLE, shared_bands INT, group_size BIGINT, "
+    "copy BOOLEAN, fixed BOOLEAN, protected BOOLEAN, compared BIGINT, capped BOOLEAN, "
     "bands ARRAY<BIGINT>, rejected ARRAY<BIGINT>"
 )
 ROWS_PER_BATCH = 10_000
@@ -82,9 +82,9 @@ def label_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 def walk_batches(comparing: Comparing) -> Stage:
     """Documents of whole groups to what becomes of them (``WALKED``).
 
-    Takes ``doc_id``, ``source``, ``batch``, ``label``, ``position`` (rank within the group, from 1), ``place`` (rank among
-    those with the same words), ``protected`` (never dropped; these rank before all others), ``fingerprint``, and for the
-    first of each place ``bands``, ``sketch`` and ``text``.
+    Takes ``held_in``, ``doc_id``, ``source``, ``batch``, ``label``, ``position`` (rank within the group, from 1),
+    ``fixed`` and ``protected`` (never dropped), ``fingerprint``, ``leading`` (the best of those with the same words, and
+    perhaps its best protected one), and for the leading ones ``bands``, ``sketch`` and ``text``.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -98,7 +98,7 @@ def walk_batches(comparing: Comparing) -> Stage:
             )
         order = np.lexsort((_numbers(table, "position"), _numbers(table, "label")))
         table = table.take(pa.array(order))
-        first = _numbers(table, "place") == 1
+        first = _flags(table, "leading")
         leading = table.filter(pa.array(first))
         yield from _judged(table, first, leading, _walked(leading, comparing))
 
@@ -115,7 +115,7 @@ def _walked(leading: pa.Table, comparing: Comparing) -> Walk:
     return walk(
         keys, sketches, sets, offsets,
         threshold=comparing.threshold, method=comparing.method, cap=comparing.cap, slack=comparing.slack,
-        protected=_flags(leading, "protected"),
+        protected=_flags(leading, "protected") | _flags(leading, "fixed"),
     )  # fmt: skip
 
 
@@ -124,38 +124,43 @@ def _judged(table: pa.Table, first: np.ndarray, leading: pa.Table, walked: Walk)
     rows = np.flatnonzero(first)
     prints = pa.chunked_array(table.column("fingerprint")).combine_chunks().dictionary_encode()
     codes = prints.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    # Two documents of one fingerprint have one node, so one label.
+    # Two documents of one fingerprint have one node, so one label; the best comes first and leads the others.
     leader = np.full(len(prints.dictionary), -1, np.int64)
-    leader[codes[rows]] = np.arange(rows.size)
+    leader[codes[rows[::-1]]] = np.arange(rows.size)[::-1]
     mine = leader[codes]
+    mine[rows] = np.arange(rows.size)
     copies = ~first
     twins = walked.twins[mine]
     similarities = walked.similarities[mine]
     bands = walked.bands[mine]
-    protected = _flags(table, "protected")
-    # A copy of a kept document is dropped for that one. A protected copy has a protected leader, which is kept.
-    of_kept = copies & (twins == KEPT) & ~protected
+    protected, fixed = _flags(table, "protected"), _flags(table, "fixed")
+    stays = copies & (protected | fixed)
+    of_kept = copies & (twins == KEPT) & ~stays
     twins[of_kept] = mine[of_kept]
     similarities[of_kept] = 1.0
     bands[of_kept] = len(leading.column("bands")[0]) if leading.num_rows else 0
+    twins[stays] = KEPT
     kept = twins == KEPT
-    sizes = np.bincount(np.where(kept, mine, twins), minlength=rows.size)
+    sizes = np.bincount(twins[~kept], minlength=rows.size) + 1
     ids, positions = leading.column("doc_id").combine_chunks(), leading.column("position").to_numpy()
     target = pa.array(np.where(kept, 0, twins), mask=kept)
     proven = kept & first
     proof = pa.array(np.where(proven, mine, 0), mask=~proven)
     arrays = [
+        table.column("held_in"),
         table.column("doc_id"),
         table.column("source"),
         table.column("batch"),
         table.column("label"),
         table.column("position"),
         ids.take(target),
+        leading.column("held_in").combine_chunks().take(target),
         pa.array(positions).take(target),
         pa.array(np.where(kept, 0.0, similarities), mask=kept),
         pa.array(bands.astype(np.int32), mask=kept),
         pa.array(sizes[np.where(kept, mine, twins)]),
         pa.array(copies),
+        pa.array(fixed),
         pa.array(protected),
         pa.array(np.where(copies, 0, walked.compared[mine])),
         pa.array(walked.capped[mine] & first),

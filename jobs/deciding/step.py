@@ -6,7 +6,7 @@ that hold now. It replaces its own slice of ``decisions`` and counts what it dro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ class Candidates:
         annotated: From names of annotators to the documents with these.
         annotation: From the name of one annotator to its column with ``doc_id``, ``source`` and ``batch``: no join.
         has: Names of the annotators that can be had.
+        tokens: ``doc_id`` and ``tokens``, where they were counted.
     """
 
     documents: DataFrame
@@ -44,6 +45,7 @@ class Candidates:
     annotated: Callable[[Sequence[str]], DataFrame]
     annotation: Callable[[str], DataFrame]
     has: frozenset[str]
+    tokens: DataFrame | None
 
 
 def step_inputs(settings: Settings, step: str, annotations: Sequence[str]) -> Sequence[Input]:
@@ -62,6 +64,7 @@ def decisions_of(
     method: str,
     failing: Column | None = None,
     kept_id: Column | None = None,
+    kept_in: Column | None = None,
     similarity: Column | None = None,
     group_size: Column | None = None,
     shared_bands: Column | None = None,
@@ -75,6 +78,7 @@ def decisions_of(
         reason.alias("reason"),
         (failing if failing is not None else F.array().cast(FAILING)).cast(FAILING).alias("failing"),
         (kept_id if kept_id is not None else F.lit(None).cast("string")).alias("kept_id"),
+        (kept_in if kept_in is not None else F.lit(None).cast("string")).alias("kept_in"),
         (similarity if similarity is not None else F.lit(None)).cast("double").alias("similarity"),
         F.lit(method).alias("method"),
         F.lit(proven).alias("proven"),
@@ -85,6 +89,12 @@ def decisions_of(
 
 def decide(context: Context, decider: Callable[[Candidates], DataFrame]) -> Outcome:
     """Run a decider on the survivors of the earlier steps and store what it drops."""
+    candidates = candidates_of(context)
+    return store_decisions(context, candidates, decider(candidates))
+
+
+def candidates_of(context: Context) -> Candidates:
+    """The survivors of the earlier steps."""
     settings = context.settings
     check_earlier_steps(context)
     documents = context.read("documents")
@@ -111,23 +121,44 @@ def decide(context: Context, decider: Callable[[Candidates], DataFrame]) -> Outc
         check_annotated(context.runs, version, identities, [name])
         return remaining(inputs[places[name]].read(spark).select("doc_id", "source", "batch", name))
 
-    candidates = Candidates(remaining(narrow), remaining(documents), annotated, annotation, frozenset(places))
-    made = decider(candidates).withColumns(
+    tokens = None
+    if "tokens" in places:
+        counted = inputs[places["tokens"]].read(spark)
+        tokens = counted.select("doc_id", F.col("tokens.count").alias("tokens"))
+    return Candidates(remaining(narrow), remaining(documents), annotated, annotation, frozenset(places), tokens)
+
+
+def slice_of(context: Context) -> str:
+    """The rows of this policy and step, as an SQL condition over partition columns."""
+    return f"policy = {sql_string(context.settings.policy)} AND step = {sql_string(context.step)}"
+
+
+def store_decisions(context: Context, candidates: Candidates, decisions: DataFrame, add: bool = False) -> Outcome:
+    """Write decisions, count what was dropped against what was given, take the digest.
+
+    Args:
+        context: Of the job.
+        candidates: What the step worked on.
+        decisions: See ``decisions_of``.
+        add: Keep the step's decisions that there are, and add these; otherwise they are replaced.
+    """
+    made = decisions.withColumns(
         {
-            "policy": F.lit(settings.policy),
+            "policy": F.lit(context.settings.policy),
             "step": F.lit(context.step),
             "documents_version": F.lit(context.version("documents")).cast("bigint"),
             "run_id": F.lit(context.run_id),
         }
     )
-    slice_of = f"policy = {sql_string(settings.policy)} AND step = {sql_string(context.step)}"
     with context.progress.stage("deciding"):
-        written = context.write(made.select(*DECISIONS.column_names), "decisions", replace_where=slice_of)
-    mine = written.pinned().read(spark).where(slice_of)
+        written = context.write(
+            made.select(*DECISIONS.column_names), "decisions", replace_where=None if add else slice_of(context)
+        )
+    mine = written.pinned().read(context.spark).where(slice_of(context))
     with context.progress.stage("counting"):
-        counts = _counts(context, candidates, mine, places)
+        counts = _counts(candidates, mine)
     digest = context.digest(mine.select("doc_id", "reason", "kept_id"), "doc_id", F.col("reason"), F.col("kept_id"))
-    return Outcome(counts, digest, {"earlier_steps": ", ".join(earlier)})
+    return Outcome(counts, digest, {"earlier_steps": ", ".join(context.settings.steps_before(context.step))})
 
 
 def check_earlier_steps(context: Context) -> None:
@@ -166,15 +197,12 @@ def check_steps(context: Context, steps: Sequence[str]) -> None:
         )
 
 
-def _counts(context: Context, candidates: Candidates, mine: DataFrame, places: Mapping[str, str]) -> list[Count]:
+def _counts(candidates: Candidates, mine: DataFrame) -> list[Count]:
     """In: counted on the survivors alone. Dropped: the decisions, each of which must be one of them."""
     base = candidates.documents.select("doc_id", "source", "bytes")
     tokens = None
-    if "tokens" in places:
-        counted = (
-            context.inputs[places["tokens"]].read(context.spark).select("doc_id", F.col("tokens.count").alias("tokens"))
-        )
-        base, tokens = base.join(counted, ["doc_id"], "left"), F.col("tokens")
+    if candidates.tokens is not None:
+        base, tokens = base.join(candidates.tokens, ["doc_id"], "left"), F.col("tokens")
     size = F.col("bytes")
     total = counts_by(base, outcome=F.lit("in"), reason=F.lit(""), tokens=tokens, size=size)
     judged = base.join(mine.select("doc_id", "reason"), ["doc_id"], "left")

@@ -21,7 +21,7 @@ UNLISTED_PRIORITY = SourceSettings().priority
 _TERM = re.compile(r"(-?)([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 DOCUMENT_COLUMNS = frozenset(
     {"doc_id", "source", "bytes", "characters", "url", "language", "fetched_at", "origin", "generator", "generation",
-     "batch", "file", "record", "ingest_run"}
+     "batch", "file", "record", "ingest_run", "arrival"}
 )  # fmt: skip
 
 
@@ -46,6 +46,11 @@ def annotators_in(rule: Sequence[str]) -> set[str]:
     """The annotators that the rule needs."""
     roots = {name.split(".")[0] for name, _ in terms(rule)}
     return roots - DOCUMENT_COLUMNS - {PRIORITY}
+
+
+def arrival_first(rule: Sequence[str]) -> bool:
+    """Whether documents that came earlier rank before all later ones, so that increments equal a full run."""
+    return terms(rule)[0] == ("arrival", False)
 
 
 def survivor_depends_on(settings: Settings) -> dict[str, Any]:

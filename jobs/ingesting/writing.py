@@ -21,7 +21,10 @@ def commit_documents(context: Context, documents: DataFrame) -> None:
     An append would let two runs add the same ids at the same time. Replacing this run's own (empty) slice of the
     batch makes Delta look at what others added to the batch meanwhile: the later one is told, and judges again.
     """
-    frame = documents.withColumns({"ingest_run": F.lit(context.run_id)})
+    # The version that this commit is about to make: later runs see a larger one. Should another run commit in between
+    # to another batch, the two share a rank, and the rest of a survivor rule decides between their documents.
+    arrival = (latest_version(context.spark, context.ref("documents")) or 0) + 1
+    frame = documents.withColumns({"ingest_run": F.lit(context.run_id), "arrival": F.lit(arrival).cast("bigint")})
     if "old_batch" in documents.columns and not documents.where(F.col("fate") == "changed").isEmpty():
         _merge(context, frame)
         return

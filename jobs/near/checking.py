@@ -11,8 +11,9 @@ from jobs.runtime.errors import ReconciliationError
 def broken_twins(walked: DataFrame, threshold: float) -> DataFrame:
     """Dropped documents without a kept twin that is better-ranked and at least as similar as the threshold."""
     kept = walked.where(F.col("kept_id").isNull()).select(
-        F.col("doc_id").alias("kept_id"), F.col("label").alias("kept_label"), F.col("position").alias("found_position")
-    )
+        F.col("doc_id").alias("kept_id"), F.col("held_in").alias("kept_in"),
+        F.col("label").alias("kept_label"), F.col("position").alias("found_position"),
+    )  # fmt: skip
     dropped = walked.where(F.col("kept_id").isNotNull())
     fine = (
         (F.col("kept_label") == F.col("label"))
@@ -20,17 +21,20 @@ def broken_twins(walked: DataFrame, threshold: float) -> DataFrame:
         & (F.col("kept_position") < F.col("position"))
         & (F.col("similarity") >= threshold)
     )
-    return dropped.join(kept, ["kept_id"], "left").where(~F.coalesce(fine, F.lit(False)))
+    return dropped.join(kept, ["kept_id", "kept_in"], "left").where(~F.coalesce(fine, F.lit(False)))
 
 
 def unproven_pairs(walked: DataFrame) -> DataFrame:
     """Kept documents that share a bucket with a better kept one, but were not found to differ from it.
 
-    Left out are documents that hit the cap, which are counted and kept without this proof, and protected ones, which are
-    kept whatever they are like.
+    Left out are documents that hit the cap, which are counted and kept without this proof, and protected and fixed ones,
+    which are kept whatever they are like.
     """
     kept = walked.where(F.col("kept_id").isNull()).select(
-        "label", "position", (F.col("capped") | F.col("protected")).alias("exempt"), F.explode("bands").alias("key")
+        "label",
+        "position",
+        (F.col("capped") | F.col("protected") | F.col("fixed")).alias("exempt"),
+        F.explode("bands").alias("key"),
     )
     worse = kept.where(~F.col("exempt")).select("label", "key", "position")
     better = kept.select("label", "key", F.col("position").alias("better"))

@@ -37,10 +37,27 @@ ATTEMPT = "attempt"
 
 @dataclass(frozen=True)
 class Input:
-    """A table that a job reads. An optional one may be missing; then the job is told so by its absence."""
+    """A table that a job reads. An optional one may be missing; then the job is told so by its absence.
+
+    A table outside of the warehouse has its own ``ref``, and ``of_contract`` names the contract it follows, if any.
+    """
 
     name: str
     optional: bool = False
+    ref: TableRef | None = None
+    of_contract: str | None = None
+
+    @classmethod
+    def outside(cls, ref: TableRef, of_contract: str | None) -> Input:
+        """A table somewhere else, called by its address."""
+        return cls(ref.address, False, ref, of_contract)
+
+    def pin(self, spark: SparkSession, warehouse: str, version: int | None = None) -> Pinned:
+        """Resolve the version and check the contract."""
+        if self.ref is not None:
+            contract = None if self.of_contract is None else contract_of(self.of_contract)
+            return pin(spark, self.name, self.ref, contract, version)
+        return pin(spark, self.name, TableRef.in_warehouse(warehouse, self.name), contract_of(self.name), version)
 
 
 @dataclass(frozen=True)
@@ -353,17 +370,17 @@ def _pin_inputs(
 ) -> dict[str, Pinned]:
     pinned: dict[str, Pinned] = {}
     if record is not None:
+        outside = {i.name: i for i in job.inputs(settings, step, []) if i.ref is not None}
         for entry in record.inputs:
             name = str(entry["name"])
-            ref = TableRef.in_warehouse(settings.warehouse, name)
-            pinned[name] = pin(spark, name, ref, contract_of(name), int(entry["version"]))
+            pinned[name] = outside.get(name, Input(name)).pin(spark, settings.warehouse, int(entry["version"]))
         return pinned
     annotations = list_tables(spark, settings.warehouse, "annotations")
     for wanted in job.inputs(settings, step, annotations):
         ref = TableRef.in_warehouse(settings.warehouse, wanted.name)
         if wanted.optional and latest_version(spark, ref) is None:
             continue
-        pinned[wanted.name] = pin(spark, wanted.name, ref, contract_of(wanted.name))
+        pinned[wanted.name] = wanted.pin(spark, settings.warehouse)
     return pinned
 
 

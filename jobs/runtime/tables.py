@@ -133,8 +133,8 @@ def latest_version(spark: SparkSession, ref: TableRef) -> int | None:
     return None if row is None else int(row[0])
 
 
-def pin(spark: SparkSession, name: str, ref: TableRef, contract: Contract, version: int | None = None) -> Pinned:
-    """Resolve a table to its newest (or the given) version and check it against its contract.
+def pin(spark: SparkSession, name: str, ref: TableRef, contract: Contract | None, version: int | None = None) -> Pinned:
+    """Resolve a table to its newest (or the given) version and check it against its contract, if it has one.
 
     Raises:
         TableMissing: if there is no such table.
@@ -143,10 +143,14 @@ def pin(spark: SparkSession, name: str, ref: TableRef, contract: Contract, versi
     """
     newest = latest_version(spark, ref) if version is None else version
     if newest is None:
+        if name == ref.address:
+            raise TableMissing(f"there is no Delta table at {name}", remedy="Check the address in the settings.")
         raise TableMissing(
             f"table '{name}' does not exist at {ref.address}", remedy=f"Run the job that writes '{name}' first."
         )
     pinned = Pinned(name, ref, newest)
+    if contract is None:
+        return pinned
     properties = table_properties(spark, ref)
     difference = contract.version_difference(properties)
     if difference:

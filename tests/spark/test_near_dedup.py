@@ -16,7 +16,9 @@ from pyspark.sql import functions as F
 from jobs.deciding.step import Candidates
 from jobs.near.candidates import groups_in_rounds, groups_of
 from jobs.near.checking import broken_twins, check_survivors, unproven_pairs
-from jobs.near_dedup import NearDedupSettings, NearDuplicates, near_duplicates, signed_documents
+from jobs.near.index import texts_of
+from jobs.near.signing import Ranking, signed_documents
+from jobs.near_dedup import NearDedupSettings, NearDuplicates, near_duplicates
 from jobs.runtime.errors import ReconciliationError, SettingsError
 from jobs.runtime.scratch import Scratch
 from jobs.runtime.session import configured
@@ -43,12 +45,13 @@ def near(
     """near_dedup on rows of id, source and text."""
     values = [(r["id"], r.get("source", "s"), "b", len(r["text"].encode()), r["text"]) for r in rows]
     schema = "doc_id STRING, source STRING, batch STRING, bytes BIGINT, text STRING"
-    frame = spark.createDataFrame(values, schema).repartition(partitions)
-    candidates = Candidates(frame.drop("text"), frame, lambda names: frame, lambda name: frame, frozenset())
+    frame = spark.createDataFrame(values, schema).repartition(partitions).withColumn("text_sha256", F.sha2("text", 256))
+    candidates = Candidates(frame.drop("text"), frame, lambda names: frame, lambda name: frame, frozenset(), None)
     settings, minhash = NearDedupSettings(**step), minhash or MinhashSettings(permutations=128)
     scratch = Scratch(spark, str(folder), f"r{partitions}", "near")
-    signed = signed_documents(candidates, settings, minhash, CASE_RULE, {}, scratch.materialize)
-    return near_duplicates(signed, frame.select("doc_id", "text"), settings, minhash, scratch.materialize)
+    ranking = Ranking(CASE_RULE, {}, settings.protected)
+    signed = signed_documents(candidates, settings.minhash, minhash, ranking, scratch.materialize)
+    return near_duplicates(signed, texts_of(frame, []), settings, minhash, scratch.materialize)
 
 
 def dropped(found: NearDuplicates) -> dict[str, str]:

@@ -1,0 +1,278 @@
+"""Increments and comparisons with documents of elsewhere: near_dedup's index, ``against:`` of both deduplications."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from jobs.runtime.errors import InputContractError, SettingsError, TableMissing
+from jobs.settings import Settings
+from tests.spark.helpers import case_rows, expected, lay_out, run, run_until, settings_in, table, version_of
+from tests.spark.test_near_dedup import edited
+
+CROWDED = {"bands": 40, "rows": 2, "permutations": 80}
+"""So many bands that most documents are candidates of each other: the cap matters."""
+
+
+def settings_for(home: Path, **more: Any) -> Settings:
+    values: dict[str, Any] = {
+        "survivor": ["arrival", "source", "doc_id"],
+        "ingest": {"all": {"paths": [str(home / "in")], "columns": {"doc_id": "id", "source": "source"}}},
+        "annotate": {"tokens": {}},
+        "decide": [{"near_dedup": {"threshold": 0.8}}],
+    }
+    return settings_in(home, **{**values, **more})
+
+
+def deliver(spark: SparkSession, settings: Settings, home: Path, rows: Sequence[Mapping[str, Any]], batch: str) -> None:
+    """One more delivery: a file beside the earlier ones, taken in as a batch, and annotated."""
+    lay_out(home / "in", rows, f"{batch}.jsonl")
+    arrived = settings.model_copy(update={"batch": batch})
+    run(spark, arrived, "ingest", f"run-{batch}")
+    run(spark, arrived, "annotate", f"run-{batch}")
+
+
+def fates(spark: SparkSession, settings: Settings, step: str = "near_dedup") -> dict[str, str | None]:
+    rows = table(spark, settings, "decisions").where(F.col("step") == step).collect()
+    assert len({r["doc_id"] for r in rows}) == len(rows)
+    return {r["doc_id"]: r["kept_id"] for r in rows}
+
+
+def rows_added(spark: SparkSession, settings: Settings, name: str) -> int:
+    """Rows that the newest commit wrote."""
+    from jobs.runtime.tables import TableRef, commits
+
+    return commits(spark, TableRef.in_warehouse(settings.warehouse, name), 1)[0].rows
+
+
+@pytest.mark.parametrize(
+    ("annotate", "step"),
+    [
+        ({}, {"protected": ["source = 'c'"]}),
+        ({"minhash": {}}, {}),
+        ({"minhash": CROWDED}, {"max_compared": 2, "protected": ["source = 'c'"]}),
+    ],
+    ids=["signed by the step", "signatures annotated", "crowded buckets"],
+)
+def test_increments_equal_a_full_run(
+    spark: SparkSession, tmp_path: Path, annotate: dict[str, Any], step: dict[str, Any]
+) -> None:
+    """Three deliveries, the last a back-fill with an older day's name: the ids of kept and dropped documents are those
+    of one run over all of them; each run decides on, and writes, what has arrived since."""
+    rows = edited(11, 420)
+    random.Random(2).shuffle(rows)
+    deliveries = [("day-2", rows[:200]), ("day-3", rows[200:320]), ("day-1", rows[320:])]
+    given = {"annotate": {"tokens": {}, **annotate}, "decide": [{"near_dedup": {"threshold": 0.8, **step}}]}
+    stepwise, whole = settings_for(tmp_path / "stepwise", **given), settings_for(tmp_path / "whole", **given)
+    before = 0
+    for number, (batch, arrived) in enumerate(deliveries):
+        deliver(spark, stepwise, tmp_path / "stepwise", arrived, batch)
+        deliver(spark, whole, tmp_path / "whole", arrived, batch)
+        record = run(spark, stepwise, "near-dedup", f"run-{batch}", "near_dedup").record
+        assert record.notes["decided"] == ("everything" if number == 0 else "new arrivals only"), record.notes
+        dropped = len(fates(spark, stepwise))
+        assert rows_added(spark, stepwise, "decisions") == dropped - before
+        assert rows_added(spark, stepwise, "near_dedup_index") == len(arrived) - (dropped - before)
+        before = dropped
+    full = run(spark, whole, "near-dedup", "r", "near_dedup").record
+    assert full.notes["decided"] == "everything"
+    assert fates(spark, stepwise).keys() == fates(spark, whole).keys()
+    assert len(fates(spark, whole)) > 80 and any("-" in name for name in fates(spark, whole))
+    indexed = [
+        sorted(r["doc_id"] for r in table(spark, s, "near_dedup_index").select("doc_id").collect())
+        for s in (stepwise, whole)
+    ]
+    assert indexed[0] == indexed[1] == sorted({r["id"] for r in rows} - fates(spark, whole).keys())
+    if step.get("max_compared") == 2:
+        assert int(full.notes["hit_the_cap"]) > 0
+    sizes = {}
+    for settings in (stepwise, whole):
+        run(spark, settings, "select", "chosen")
+        selection = table(spark, settings, "selection")
+        sizes[settings.warehouse] = {r["doc_id"]: r["group_size"] for r in selection.where("kept").collect()}
+    assert len({frozenset(s) for s in sizes.values()}) == 1
+
+
+def test_earlier_decisions_stand_only_where_a_full_run_would_repeat_them(spark: SparkSession, tmp_path: Path) -> None:
+    """A takedown of a kept document brings back what it had suppressed; other settings decide anew; each run says why."""
+    words = [f"w{i}" for i in range(60)]
+    near = {"id": "b", "source": "s", "text": " ".join([*words[:-1], "other"])}
+    first = [{"id": "a", "source": "s", "text": " ".join(words)}, near, {"id": "z", "source": "s", "text": "!!"}]
+    settings = settings_for(tmp_path, decide=[{"eligibility": {}}, {"near_dedup": {"threshold": 0.8}}])
+    deliver(spark, settings, tmp_path, first, "one")
+
+    def decide(settings: Settings, run_id: str) -> dict[str, str]:
+        run(spark, settings, "eligibility", run_id, "eligibility")
+        return dict(run(spark, settings, "near-dedup", run_id, "near_dedup").record.notes)
+
+    decide(settings, "r1")
+    assert fates(spark, settings) == {"b": "a"}
+    deliver(spark, settings, tmp_path, [{"id": "c", "source": "s", "text": " ".join([*words[:-1], "more"])}], "two")
+    assert decide(settings, "r2")["decided"] == "new arrivals only"
+    assert fates(spark, settings) == {"b": "a", "c": "a"}
+    refused = settings.model_copy(
+        update={"decide": [settings.decide[0].model_copy(update={"blocked_ids": ["a"]}), settings.decide[1]]}
+    )
+    notes = decide(refused, "r3")
+    assert notes["decided"] == "everything" and "1 documents are no candidates any more" in notes["because"]
+    assert fates(spark, settings) == {"c": "b"}
+    notes = decide(settings, "r4")
+    assert "1 documents that are older became candidates" in notes["because"]
+    stricter = settings.model_copy(
+        update={"decide": [settings.decide[0], settings.decide[1].model_copy(update={"threshold": 0.99})]}
+    )
+    assert decide(stricter, "r5")["because"] == "run r4 decided with other settings"
+    assert fates(spark, settings) == {}
+    other = settings.model_copy(update={"survivor": ["source", "doc_id"]})
+    assert "doesn't begin with arrival" in decide(other, "r6")["because"]
+    assert table(spark, settings, "near_dedup_index").count() == 0  # it would not fit the decisions
+
+
+def test_a_document_whose_text_was_replaced_is_decided_on_anew(spark: SparkSession, tmp_path: Path) -> None:
+    """Its new text arrived now: what was dropped for the old one comes back."""
+    words = [f"w{i}" for i in range(60)]
+    columns = {"doc_id": "id", "source": "source", "fetched_at": "at"}
+    settings = settings_for(
+        tmp_path,
+        ingest={"all": {"paths": [str(tmp_path / "in")], "columns": columns, "duplicate_ids": "keep_latest"}},
+    )
+    both = [
+        {"id": "a", "source": "s", "text": " ".join(words), "at": "2026-01-01"},
+        {"id": "b", "source": "s", "text": " ".join([*words[:-1], "other"]), "at": "2026-01-01"},
+    ]
+    deliver(spark, settings, tmp_path, both, "one")
+    run(spark, settings, "near-dedup", "r1", "near_dedup")
+    assert fates(spark, settings) == {"b": "a"}
+    newer = {"id": "a", "source": "s", "text": "something else was found there", "at": "2026-02-01"}
+    deliver(spark, settings, tmp_path, [newer], "two")
+    record = run(spark, settings, "near-dedup", "r2", "near_dedup").record
+    assert "1 documents were replaced" in record.notes["because"] and fates(spark, settings) == {}
+
+
+def test_new_against_an_older_set_names_real_documents(spark: SparkSession, tmp_path: Path) -> None:
+    """O-NRD-08, as increments of one warehouse and as a new warehouse against the old one's index; the old tables stay
+    as they are, and every kept_id is a document."""
+    rows = [{**r, "source": "s"} for r in case_rows("O-NRD-08")]
+    old, new = ([r for r in rows if r["batch"] == batch] for batch in sorted({r["batch"] for r in rows}))
+    want = expected("O-NRD-08")
+    minhash = {"minhash": {"permutations": 128}}
+    settings = settings_for(tmp_path / "old", annotate=minhash)
+    deliver(spark, settings, tmp_path / "old", old, "old")
+    run(spark, settings, "near-dedup", "r1", "near_dedup")
+    versions = {n: version_of(spark, settings, n) for n in ("documents", "near_dedup_index")}
+    against = [{"warehouse": settings.warehouse}]
+    other = settings_for(tmp_path / "new", decide=[{"near_dedup": {"against": against}}], annotate=minhash)
+    deliver(spark, other, tmp_path / "new", new, "new")
+    run_until(spark, other, "select", "r1")
+    found = {r["doc_id"]: r for r in table(spark, other, "decisions").collect()}
+    assert {d: r["kept_id"] for d, r in found.items()} == want["duplicate_of"]
+    place = f"{settings.warehouse}/documents"
+    assert {d: r["kept_in"] for d, r in found.items()} == {"n1": place, "n3": None}
+    assert {n: version_of(spark, settings, n) for n in versions} == versions
+    chosen = {r["doc_id"]: r for r in table(spark, other, "selection").collect()}
+    assert sorted(d for d, r in chosen.items() if r["kept"]) == sorted(set(want["kept"]) & {r["id"] for r in new})
+    assert chosen["n1"]["kept_in"] == place and chosen["n1"]["group_size"] == 2
+    deliver(spark, settings, tmp_path / "old", new, "new")
+    run_until(spark, settings, "select", "r2")
+    assert fates(spark, settings) == want["duplicate_of"]
+    kept = table(spark, settings, "selection").where("kept").collect()
+    assert sorted(r["doc_id"] for r in kept) == sorted(want["kept"])
+
+
+def test_against_any_table_and_several(spark: SparkSession, tmp_path: Path) -> None:
+    """A table without signatures is signed on the fly; sets rank in their order; the same id elsewhere is no twin by
+    its name; a protected document stays though it stands elsewhere."""
+    words = [f"w{i}" for i in range(60)]
+    text = " ".join(words)
+    for name, value in (("evaluation", " ".join([*words[:-1], "x"])), ("corpus", text)):
+        frame = spark.createDataFrame([("a", value), ("e", "quite another text with more words")], "item STRING, q STRING")
+        frame.write.format("delta").save(str(tmp_path / name))
+    tables = [{"table": str(tmp_path / name), "doc_id": "item", "text": "q"} for name in ("evaluation", "corpus")]
+    step = {"near_dedup": {"against": tables, "protected": ["source = 'p'"]}}
+    settings = settings_for(tmp_path, decide=[step])
+    rows = [{"id": i, "source": i[0], "text": text} for i in ("a", "b", "p")]
+    deliver(spark, settings, tmp_path, [*rows, {"id": "c", "source": "c", "text": "alone"}], "one")
+    record = run(spark, settings, "near-dedup", "r1", "near_dedup").record
+    found = {r["doc_id"]: (r["kept_id"], r["kept_in"]) for r in table(spark, settings, "decisions").collect()}
+    evaluation = ("a", str(tmp_path / "evaluation"))
+    assert found == {"a": evaluation, "b": evaluation} and record.notes["decided_before"] == "2"
+    assert {i["name"] for i in record.inputs} >= {str(tmp_path / "evaluation"), str(tmp_path / "corpus")}
+    # Another day: the sets are the same, so only what is new is decided on; when one grows, everything is.
+    deliver(spark, settings, tmp_path, [{"id": "d", "source": "d", "text": text}], "two")
+    record = run(spark, settings, "near-dedup", "r2", "near_dedup").record
+    assert record.notes["decided"] == "new arrivals only" and fates(spark, settings).keys() == {"a", "b", "d"}
+    more = spark.createDataFrame([("f", "alone")], "item STRING, q STRING")
+    more.write.format("delta").mode("append").save(str(tmp_path / "corpus"))
+    record = run(spark, settings, "near-dedup", "r3", "near_dedup").record
+    assert "has changed" in record.notes["because"] and fates(spark, settings)["c"] == "f"
+
+
+def test_exact_dedup_against_a_warehouse_and_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    """By key: what that warehouse's selection keeps, and all rows of a table; the first set that has it is named."""
+    old = settings_for(tmp_path / "old", decide=[{"quality_filter": {"name": "long", "rules": [
+        {"name": "long", "keep": "characters > 3"}]}}])  # fmt: skip
+    deliver(spark, old, tmp_path / "old", [{"id": i, "source": "s", "text": t} for i, t in
+            (("x", "The Ferry  crosses."), ("y", "tiny"), ("z", "no"))], "one")  # fmt: skip
+    run_until(spark, old, "select", "r1")
+    spark.createDataFrame([("t2", "TINY"), ("t1", "Tiny "), ("t3", None)], "doc_id STRING, text STRING").write.format(
+        "delta"
+    ).save(str(tmp_path / "list"))
+    rows = [("x", "the ferry crosses."), ("n", "no"), ("n2", "NO"), ("y2", "tiny"), ("e", " "), ("own", "mine"), ("own2", "mine")]
+    for normalisation, want in (
+        ("norm_v1", {"x": ("x", "old"), "y2": ("t1", "list"), "n2": ("n", None), "own2": ("own", None), "e": (None, None)}),
+        ("none", {"y2": ("y", "old"), "own2": ("own", None)}),
+    ):
+        places = {"old": {"warehouse": old.warehouse}, "list": {"table": str(tmp_path / "list")}}
+        order = ["list", "old"] if normalisation == "norm_v1" else ["old", "list"]
+        step = {"normalisation": normalisation, "against": [places[name] for name in order]}
+        home = tmp_path / normalisation
+        settings = settings_for(home, decide=[{"exact_dedup": step}])
+        deliver(spark, settings, home, [{"id": i, "source": "s", "text": t} for i, t in rows], "one")
+        run_until(spark, settings, "select", "r1")
+        address = {None: None, "old": f"{old.warehouse}/documents", "list": str(tmp_path / "list")}
+        found = {r["doc_id"]: (r["kept_id"], r["kept_in"]) for r in table(spark, settings, "decisions").collect()}
+        assert found == {d: (kept, address[place]) for d, (kept, place) in want.items()}
+
+
+def test_what_can_t_be_compared_with_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """This warehouse itself, a missing table, wrong columns, ids twice, another policy, other signatures, lost texts."""
+    old = settings_for(tmp_path / "old")
+    words = " ".join(f"w{i}" for i in range(40))
+    deliver(spark, old, tmp_path / "old", [{"id": "o", "source": "s", "text": words}], "one")
+    run(spark, old, "near-dedup", "r1", "near_dedup")
+    twice = spark.createDataFrame([("a", "x"), ("a", "y"), (None, "z")], "doc_id STRING, text STRING")
+    twice.write.format("delta").save(str(tmp_path / "twice"))
+    home = tmp_path / "new"
+    deliver(spark, settings_for(home), home, [{"id": "n", "source": "s", "text": words}], "one")
+    own = str(home / "warehouse")
+    for number, (entry, error, said) in enumerate(
+        [
+            ({"warehouse": own}, SettingsError, "is this warehouse itself"),
+            ({"table": f"{own}/documents"}, SettingsError, "survivor: \\[arrival"),
+            ({"table": str(tmp_path / "none")}, TableMissing, "there is no Delta table at"),
+            ({"warehouse": str(tmp_path)}, TableMissing, "there is no Delta table at"),
+            ({"table": str(tmp_path / "twice"), "text": "body"}, InputContractError, "'body' is not there"),
+            ({"table": str(tmp_path / "twice")}, InputContractError, "(?s)'a': 2 rows.*None: 1 rows|None: 1 rows"),
+            ({"warehouse": old.warehouse, "policy": "other"}, InputContractError, "It has: default/near_dedup"),
+        ]
+    ):
+        settings = settings_for(home, decide=[{"near_dedup": {"against": [entry]}}])
+        with pytest.raises(error, match=said):
+            run(spark, settings, "near-dedup", f"wrong-{number}", "near_dedup")
+    against = [{"warehouse": old.warehouse}]
+    seeded = settings_for(home, annotate={"minhash": {"seed": 5}}, decide=[{"near_dedup": {"against": against}}])
+    run(spark, seeded, "annotate", "seeded")
+    with pytest.raises(InputContractError, match="were made with other settings"):
+        run(spark, seeded, "near-dedup", "seeded", "near_dedup")
+    with pytest.raises(SettingsError, match="either warehouse or table"):
+        settings_for(home, decide=[{"near_dedup": {"against": [{}]}}])
+    spark.sql(f"DELETE FROM delta.`{old.warehouse}/documents`")
+    lost = settings_for(home, decide=[{"near_dedup": {"against": against}}])
+    with pytest.raises(InputContractError, match="1 documents have a signature in an index, but their text"):
+        run(spark, lost, "near-dedup", "lost", "near_dedup")

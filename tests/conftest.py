@@ -30,6 +30,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             driver_memory="3g",
             conf={
                 "spark.sql.shuffle.partitions": "4",
+                # Thousands of small queries, each run once: generating code for them takes a sixth of the time. Processes
+                # that tests start as users do (the demo, spark-submit) generate it.
+                "spark.sql.codegen.wholeStage": "false",
+                "spark.sql.codegen.factoryMode": "NO_CODEGEN",
                 "spark.local.dir": str(scratch),
                 "spark.sql.warehouse.dir": str(scratch / "warehouse"),
                 # A time zone that is not UTC, so that a job which forgets to set its own is found out.

@@ -129,6 +129,10 @@ def _judged(table: pa.Table, first: np.ndarray, leading: pa.Table, walked: Walk)
     leader[codes[rows[::-1]]] = np.arange(rows.size)[::-1]
     mine = leader[codes]
     mine[rows] = np.arange(rows.size)
+    if (mine < 0).any():  # the leading document's text is gone: the job counts such ones, and refuses
+        present = pa.array(mine >= 0)
+        yield from _judged(table.filter(present), first[mine >= 0], leading, walked)
+        return
     copies = ~first
     twins = walked.twins[mine]
     similarities = walked.similarities[mine]

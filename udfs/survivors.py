@@ -26,8 +26,8 @@ class Walk(NamedTuple):
 
     ``twins`` int64[d]: the kept document for which it was dropped, or -1 (kept). ``similarities`` float64[d]: to the twin.
     ``bands`` int64[d]: how many bands it shares with the twin. ``capped`` bool[d]: a bucket held more kept members than
-    it was compared with. ``compared`` int64[d]: how many documents it was compared with; ``rejected`` int64[c, 2] and
-    ``estimates`` float64[c]: the pairs (better, worse) that were compared and not similar, with what was found.
+    it was compared with. ``compared`` int64[d]: how many documents it was compared with; ``rejected`` int64[c, 2]: the
+    pairs (better, worse) that were compared and not similar, of those worse ones that are kept and did not hit the cap.
     """
 
     twins: np.ndarray
@@ -36,7 +36,6 @@ class Walk(NamedTuple):
     capped: np.ndarray
     compared: np.ndarray
     rejected: np.ndarray
-    found: np.ndarray
 
 
 def walk(
@@ -97,7 +96,7 @@ def _walk(
     cap: int,
     slack: float,
     protected: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Do the work of ``walk``. Each bucket's kept members are a linked list in rank order."""
     documents, bands = buckets.shape
     twins = np.full(documents, KEPT, np.int64)
@@ -112,10 +111,10 @@ def _walk(
     seen = np.full(documents, -1, np.int64)
     candidates = np.empty(bands * cap, np.int64)
     rejected = np.empty((1024, 2), np.int64)
-    found = np.empty(1024, np.float64)
     rejections = 0
     for document in range(documents):
         number = 0
+        before = rejections
         for band in range(bands):
             bucket = buckets[document, band]
             if sizes[bucket] > cap:
@@ -151,17 +150,15 @@ def _walk(
                     for band in range(bands):
                         matched[document] += buckets[document, band] == buckets[member, band]
                     break
-                if rejections == found.size:
+                if rejections == rejected.shape[0]:
                     larger = np.empty((2 * rejections, 2), np.int64)
                     larger[:rejections] = rejected
                     rejected = larger
-                    more = np.empty(2 * rejections, np.float64)
-                    more[:rejections] = found
-                    found = more
                 rejected[rejections, 0] = member
                 rejected[rejections, 1] = document
-                found[rejections] = similarity
                 rejections += 1
+        if twins[document] != KEPT or capped[document]:
+            rejections = before  # only what is kept needs proof, and those that hit the cap have none
         if twins[document] == KEPT:
             for band in range(bands):
                 bucket = buckets[document, band]
@@ -174,7 +171,7 @@ def _walk(
                 else:
                     following[tails[bucket]] = entry
                 tails[bucket] = entry
-    return twins, similarities, matched, capped, compared, rejected[:rejections].copy(), found[:rejections].copy()
+    return twins, similarities, matched, capped, compared, rejected[:rejections].copy()
 
 
 @compiled

@@ -177,6 +177,12 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--at", type=int, help="version of the table (default: the newest)")
     _common(show, _show)
 
+    explain = commands.add_parser("explain", help="why a document was dropped or kept, and what it was compared with")
+    explain.add_argument("doc_id", help="id of the document")
+    _settings_arguments(explain)
+    explain.add_argument("--limit", type=int, default=20, help="candidates to show for a step (default: 20)")
+    _common(explain, _explain)
+
     demo = commands.add_parser("demo-corpus", help="write a synthetic corpus with planted, known truth")
     demo.add_argument("folder", help="folder to write")
     demo.add_argument("--documents", type=int, help="how many documents (default: 10,000)")
@@ -349,6 +355,12 @@ def _show(options: argparse.Namespace) -> int:
     return print_table_rows(
         resolved.settings, options.table, options.where, options.columns, options.limit, options.at, options.json
     )
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from jobs.explain import print_explanation
+
+    return print_explanation(_resolved(options).settings, options.doc_id, options.limit, options.json)
 
 
 def _demo_corpus(options: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs import __version__
 from jobs.runtime import session as sessions
 from jobs.runtime.digest import content_digest
-from jobs.runtime.errors import ReconciliationError, RetryLater, RunRefused, WeirError
+from jobs.runtime.errors import InputContractError, ReconciliationError, RetryLater, RunRefused, WeirError
 from jobs.runtime.failures import reason_of, translate
 from jobs.runtime.layers import canonical_json, fingerprint
 from jobs.runtime.progress import Progress
@@ -187,6 +187,24 @@ class Context:
         """A digest of an output's rows that doesn't depend on their layout."""
         with self.progress.stage("taking the digest"):
             return content_digest(frame, key, *others)
+
+
+def looking_context(spark: SparkSession, settings: Settings, job: Job, step: str) -> Context:
+    """A context on what a step's newest finished run read, to look at; nothing may be written with it.
+
+    Raises:
+        InputContractError: if no run of the step has finished under this policy.
+    """
+    runs = RunTable(spark, settings.warehouse)
+    record = runs.latest_done(job.record_name, step, settings.policy)
+    if record is None:
+        raise InputContractError(
+            f"step '{step}' has not decided yet under policy '{settings.policy}'",
+            remedy="Run it first: weir run, or weir " + job.name,
+        )
+    inputs = _pin_inputs(spark, job, settings, step, record)
+    scratch = Scratch(spark, settings.warehouse, "", job.record_name)
+    return Context(spark, settings, job, step, "", "", inputs, scratch, Progress(job.name), runs)
 
 
 def run_job(

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.runtime.failures import translate
 from jobs.runtime.session import delete_folder
-from jobs.runtime.tables import TableRef, is_catalog
+from jobs.runtime.tables import TableRef, is_catalog, list_tables
 
 
 @dataclass
@@ -40,7 +40,6 @@ class Scratch:
     location: str | None = None
     file_format: str = "parquet"
     attempt: str = ""
-    _tables: list[TableRef] = field(default_factory=list)
 
     @property
     def folder(self) -> str:
@@ -56,6 +55,15 @@ class Scratch:
         return f"{self.folder}/{self.attempt}" if self.attempt else self.folder
 
     @property
+    def _table_prefix(self) -> str:
+        """Of the names of the run's tables in a catalog, which has no folders."""
+        return f"scratch_{hashlib.sha256(f'{self.run_id}{chr(0)}{self.job}'.encode()).hexdigest()[:16]}_"
+
+    @property
+    def _own_prefix(self) -> str:
+        return f"{self._table_prefix}{self.attempt}_" if self.attempt else self._table_prefix
+
+    @property
     def in_catalog(self) -> bool:
         """Whether scratch data must go into tables of the catalog."""
         return is_catalog(self.location or self.warehouse)
@@ -68,10 +76,8 @@ class Scratch:
         """
         try:
             if self.in_catalog:
-                unique = hashlib.sha256(f"{self.run_id}\0{self.job}\0{name}".encode()).hexdigest()[:16]
-                ref = TableRef.in_warehouse(self.location or self.warehouse, f"scratch_{unique}")
+                ref = TableRef.in_warehouse(self.location or self.warehouse, f"{self._own_prefix}{name}")
                 frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(ref.address)
-                self._tables.append(ref)
                 return self.spark.table(ref.address)
             target = f"{self._own_folder}/{name}"
             frame.write.format(self.file_format).mode("overwrite").save(target)
@@ -83,11 +89,11 @@ class Scratch:
 
     def clean(self, only_own: bool = False) -> None:
         """Remove everything that this job of this run has left, or only what this attempt has."""
-        for ref in self._tables:
-            self.spark.sql(f"DROP TABLE IF EXISTS {ref.identifier}")
-        self._tables.clear()
-        if not self.in_catalog:
-            if only_own and self.attempt:
-                delete_folder(self.spark, self._own_folder, empty_parents=2)
-            else:
-                delete_folder(self.spark, self.folder)
+        if self.in_catalog:
+            place = self.location or self.warehouse
+            for name in list_tables(self.spark, place, self._own_prefix if only_own else self._table_prefix):
+                self.spark.sql(f"DROP TABLE IF EXISTS {TableRef.in_warehouse(place, name).identifier}")
+        elif only_own and self.attempt:
+            delete_folder(self.spark, self._own_folder, empty_parents=2)
+        else:
+            delete_folder(self.spark, self.folder)

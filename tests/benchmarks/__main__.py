@@ -8,7 +8,9 @@ import sys
 
 from jobs.runtime.display import print_table
 
-BENCHMARKS = ("demo_corpus", "kernels", "exact_dedup", "near_dedup")
+BENCHMARKS = (
+    "demo_corpus", "kernels", "signature", "exact_dedup", "near_dedup", "near_growth", "near_incremental",
+)  # fmt: skip
 
 
 def main(names: list[str]) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import statistics
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +58,54 @@ def prepared(
         run_job(spark, JOBS[name], settings, "benchmark", quiet=True)
     (home / "ready").touch()
     return settings
+
+
+class PeakMemory:
+    """The most memory that this process and all that it has started held together, in bytes; ``peak`` is the result.
+
+    Resident sets are read from /proc four times a second; memory that workers share with their parent counts once in
+    each, so it is an upper bound.
+    """
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> PeakMemory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.25):
+            self.peak = max(self.peak, _resident(os.getpid()))
+
+
+def _resident(root: int) -> int:
+    parents: dict[int, int] = {}
+    pages: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                parents[int(entry.name)], pages[int(entry.name)] = int(fields[1]), int(fields[21])
+    total, waiting = 0, [root]
+    while waiting:
+        process = waiting.pop()
+        total += pages.get(process, 0)
+        waiting += [child for child, parent in parents.items() if parent == process]
+    return total * os.sysconf("SC_PAGE_SIZE")
+
+
+def shuffled_bytes(spark: SparkSession) -> int:
+    """Bytes that the session's tasks have written for shuffles so far."""
+    store = spark.sparkContext._jsc.sc().statusStore()  # type: ignore[union-attr]
+    executors = store.executorList(False)
+    return sum(int(executors.apply(at).totalShuffleWrite()) for at in range(executors.size()))
 
 
 def seconds(action: Callable[[], Any]) -> float:

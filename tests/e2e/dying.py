@@ -1,7 +1,7 @@
 """Run a pipeline and kill this very driver, Python and JVM, at a point: ``dying.py SETTINGS RUN_ID JOB POINT``.
 
-POINT ``record``: between the job's last commit and its run record. Any other word is a table's name, or ``scratch``:
-in the middle of the write to it, when some of its data files are complete and nothing is committed.
+POINT ``record``: between the job's last commit and its run record. Any other word is a table's name, ``scratch`` or
+``scratch/NAME``: in the middle of the write to it, when some of its data files are complete and nothing is committed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def main(file: str, run_id: str, job_name: str, point: str) -> None:
 
     def save_and_die(self: Any, path: str) -> None:
         names = Path(path).parts
-        if point != names[-1] and not (point == "scratch" and "scratch" in names):
+        where, _, stage = point.partition("/")
+        if where != names[-1] and not (where == "scratch" and "scratch" in names and stage in ("", names[-1])):
             save(self, path)
             return
         before = data_files(path)

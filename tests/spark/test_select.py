@@ -14,13 +14,14 @@ from jobs.select import _check_twins, first_decisions, selected, twins
 from jobs.settings import Settings
 from tests.spark.helpers import case_rows, expected, lay_out, run, run_until, settings_in, table
 
-DECIDED = "doc_id STRING, step STRING, reason STRING, kept_id STRING, group_size BIGINT"
-FIRST = "doc_id STRING, step STRING, reason STRING, kept_id STRING, group_size BIGINT, position INT"
+DECIDED = "doc_id STRING, step STRING, reason STRING, kept_id STRING, kept_in STRING, group_size BIGINT"
+FIRST = f"{DECIDED}, position INT"
 STEPS = ["one", "two", "three"]
 
 
 def decided(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
-    return spark.createDataFrame(list(rows), DECIDED)
+    """Rows of doc_id, step, reason, kept_id, group_size; and perhaps kept_in."""
+    return spark.createDataFrame([(*r[:4], r[5] if len(r) > 5 else None, r[4]) for r in rows], DECIDED)
 
 
 def test_the_earliest_step_in_the_settings_order_decides(spark: SparkSession) -> None:
@@ -29,28 +30,32 @@ def test_the_earliest_step_in_the_settings_order_decides(spark: SparkSession) ->
         ("a", "three", "r3", None, None), ("a", "one", "r1", None, None), ("b", "two", "dup", "k", 3), ("b", "three", "r3", None, None),
         ("c", "former", "r0", None, None),
     ]  # fmt: skip
-    want = spark.createDataFrame([("a", "one", "r1", None, None, 0), ("b", "two", "dup", "k", 3, 1)], FIRST)
+    want = spark.createDataFrame([("a", "one", "r1", None, None, None, 0), ("b", "two", "dup", "k", None, 3, 1)], FIRST)
     assert_df_equality(first_decisions(decided(spark, *rows), STEPS), want, ignore_row_order=True, ignore_nullable=True)
     turned = first_decisions(decided(spark, *rows[::-1]).repartition(3), STEPS[::-1])
     assert {r["doc_id"]: r["step"] for r in turned.collect()} == {"a": "three", "b": "three"}
 
 
 def test_every_document_stands_in_the_selection_once_with_its_groups_size(spark: SparkSession) -> None:
-    """A survivor has the size of its largest group; a document without duplicates has 1."""
+    """A survivor has the size of its largest group, counted over all decisions that name it; a document without
+    duplicates has 1; a group whose kept document stands in another table is one of its own."""
     documents = spark.createDataFrame(
-        [(n, "s") for n in ("keep", "copy", "alone", "bad")], "doc_id STRING, source STRING"
+        [(n, "s") for n in ("keep", "copy", "alone", "bad", "new", "away")], "doc_id STRING, source STRING"
     )
     decisions = decided(
-        spark, ("copy", "one", "dup", "keep", 2), ("gone", "two", "near", "keep", 5), ("bad", "two", "rule", None, None)
-    )
+        spark, ("copy", "one", "dup", "keep", 2), ("gone", "two", "near", "keep", 2), ("bad", "two", "rule", None, None),
+        ("new", "two", "near", "keep", 2), ("away", "two", "near", "keep", 2, "elsewhere"), ("none", "one", "dup", None, 7),
+    )  # fmt: skip
     found = selected(documents, first_decisions(decisions, STEPS), decisions).collect()
     assert {r["doc_id"]: (r["kept"], r["step"], r["reason"], r["kept_id"], r["group_size"]) for r in found} == {
-        "keep": (True, None, None, None, 5),
+        "keep": (True, None, None, None, 3),
         "copy": (False, "one", "dup", "keep", 2),
         "alone": (True, None, None, None, 1),
         "bad": (False, "two", "rule", None, 1),
+        "new": (False, "two", "near", "keep", 3),
+        "away": (False, "two", "near", "keep", 2),
     }
-    assert len(found) == 4
+    assert len(found) == 6
 
 
 def test_twins_that_a_later_step_dropped_are_orphans_and_earlier_ones_are_a_defect(spark: SparkSession) -> None:

@@ -282,7 +282,7 @@ def test_an_unknown_name_is_given_with_the_nearest_at_every_depth(text: str, pat
 
 def test_an_unknown_name_that_is_near_to_none_lists_what_is_known() -> None:
     assert problems("decide: [{exact_dedup: {zzz: 1}}]") == [
-        "unknown setting 'decide.0.exact_dedup.zzz' (0.yaml); known here: empty, fields, keep, kind, name, normalisation"
+        "unknown setting 'decide.0.exact_dedup.zzz' (0.yaml); known here: against, empty, fields, keep, kind, name, normalisation"
     ]
 
 

@@ -217,8 +217,14 @@ def test_the_walk_equals_the_greedy_definition(
         if twin is not None:
             assert walked.similarities[document] == reference.jaccard(set(sets[twin]), set(sets[document])) >= threshold
             assert walked.bands[document] == sum(a == b for a, b in zip(matrix[twin], matrix[document], strict=True))
-    for (better, worse), similarity in zip(walked.rejected.tolist(), walked.found.tolist(), strict=True):
-        assert better < worse and similarity < threshold and wanted[better] is None
+    for better, worse in walked.rejected.tolist():
+        assert better < worse and wanted[better] is wanted[worse] is None and not walked.capped[worse]
+        assert reference.jaccard(set(sets[better]), set(sets[worse])) < threshold
+    # Two kept documents that share a bucket were compared, unless the worse one hit the cap.
+    compared = {(better, worse) for better, worse in walked.rejected.tolist()}
+    kept = [d for d, twin in enumerate(wanted) if twin is None]
+    for better, worse in ((b, w) for b in kept for w in kept if b < w and not walked.capped[w]):
+        assert (better, worse) in compared or not (matrix[better] == matrix[worse]).any()
 
 
 def test_a_chain_keeps_every_document_that_has_no_kept_twin() -> None:

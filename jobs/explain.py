@@ -248,13 +248,16 @@ def _said(decision: Mapping[str, Any] | None, twins: Sequence[str] | None) -> st
         said += f"; {rule['rule']}: {rule['value']}, limit {rule['limit']}"
     if decision["kept_id"] is not None:
         place = f" in {decision['kept_in']}" if decision["kept_in"] else ""
-        said += f"; {decision['kept_id']}{place} stays, similarity {decision['similarity']:.4g} ({decision['method']})"
+        how = "not compared" if decision["similarity"] is None else f"similarity {decision['similarity']:.4g}"
+        said += f"; {decision['kept_id']}{place} stays, {how} ({decision['method']})"
     return said
 
 
 def _verdict(
     decision: Mapping[str, Any] | None, candidates: Sequence[Candidate], threshold: float, protected: bool, cap: int
 ) -> str:
+    if decision is not None and decision["similarity"] is None:
+        return f"dropped unproven: it hangs together with {decision['kept_id']}, which ranks first of them all"
     if decision is not None:
         how = "" if decision["proven"] else ", an estimate"
         return (

@@ -40,7 +40,7 @@ from pyspark.sql import functions as F
 from jobs.deciding.against import AgainstSettings, against_inputs, elsewhere
 from jobs.deciding.step import candidates_of, decisions_of, step_inputs, store_decisions
 from jobs.deciding.survivor import arrival_first, ordered, survivor_depends_on
-from jobs.near.candidates import Materialize, edges_of, groups_of, node_of
+from jobs.near.candidates import Materialize, components_of, edges_of, groups_of, node_of
 from jobs.near.checking import check_survivors
 from jobs.near.index import INDEX, earlier_run, elsewhere_signed, kept_signatures, notes_of, texts_of, write_index
 from jobs.near.reporting import alarms, facts_of
@@ -75,6 +75,10 @@ class NearDedupSettings(SettingsModel):
     verify: Literal["jaccard", "containment", "signature"] = Field(
         "jaccard",
         description="jaccard of the shingle sets; containment: share of the worse one's; signature: estimate, unproven",
+    )
+    clusters: Literal["greedy", "components"] = Field(
+        "greedy",
+        description="components: of all that hang together by shared buckets one stays, as other tools do; unproven",
     )
     max_compared: int = Field(
         64, ge=1, le=10_000, description="M: kept members of a bucket that a document is compared with"
@@ -141,24 +145,30 @@ def near_duplicates(
     involved = materialize(_involved(known, labels), "involved")
     size = involved.where("leading").agg(F.count(F.lit(1)), F.sum("bytes")).first()
     leading, text_bytes = (int(size[0]), int(size[1] or 0)) if size is not None else (0, 0)
-    grouped = involved.drop("bytes")
-    if settings.verify != "signature":
-        grouped = _with_texts(grouped, texts, broadcast=leading <= BROADCAST_ROWS)
-    tasks = max(1, -(-text_bytes // BYTES_PER_TASK))
-    spread = max(tasks, int(signed.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1))
-    walked = materialize(grouped.repartition(spread, "label").mapInArrow(walk_batches(comparing), WALKED), "walked")
-    check_survivors(walked, threshold)
-    method = settings.verify if settings.verify != "signature" else f"minhash:{bands * rows}"
+    if settings.clusters == "components":
+        walked = materialize(components_of(involved), "walked")
+        method, proven = "components", False
+    else:
+        grouped = involved.drop("bytes")
+        if settings.verify != "signature":
+            grouped = _with_texts(grouped, texts, broadcast=leading <= BROADCAST_ROWS)
+        tasks = max(1, -(-text_bytes // BYTES_PER_TASK))
+        spread = max(tasks, int(signed.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1))
+        stage = walk_batches(comparing)
+        walked = materialize(grouped.repartition(spread, "label").mapInArrow(stage, WALKED), "walked")
+        check_survivors(walked, threshold)
+        proven = settings.verify != "signature"
+        method = f"{settings.verify}>={threshold:g}" if proven else f"minhash:{bands * rows}>={threshold:g}"
     decisions = decisions_of(
         walked.where(F.col("kept_id").isNotNull()),
         reason=F.lit("near_duplicate"),
-        method=f"{method}>={threshold:g}",
+        method=method,
         kept_id=F.col("kept_id"),
         kept_in=F.nullif("kept_in", F.lit("")),
         similarity=F.col("similarity"),
         group_size=F.col("group_size"),
         shared_bands=F.col("shared_bands"),
-        proven=settings.verify != "signature",
+        proven=proven,
     )
     curve = ", ".join(f"{at}: {value:.3f}" for at, value in s_curve(bands, rows).items())
     notes = {
@@ -217,7 +227,9 @@ def run(context: Context) -> Outcome:
         )
     sets = elsewhere(context, step.against)
     ranking = Ranking(settings.survivor, settings.sources, step.protected, len(sets))
-    earlier, why = earlier_run(context, candidates)
+    earlier, why = None, "components of earlier arrivals may grow together"
+    if step.clusters == "greedy":
+        earlier, why = earlier_run(context, candidates)
     since = earlier.version if earlier is not None else None
     with context.progress.stage("signing"):
         signed = signed_documents(candidates, step.minhash, minhash, ranking, materialize, since)

@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from udfs.components import bucket_edges, components
 from udfs.minhash import signature_array, signatures
-from udfs.shingles import shingle_sets
+from udfs.shingle_store import ShingleStore
 from udfs.survivors import KEPT, Walk, walk
-from udfs.words import word_hashes_v1
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -88,32 +87,41 @@ def walk_batches(comparing: Comparing) -> Stage:
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = [batch for batch in batches if batch.num_rows]
-        if not held:
-            return
-        table = pa.Table.from_batches(held)
-        if "text" in table.column_names:  # 32-bit offsets may not reach over a whole partition's text
-            table = table.set_column(
-                table.column_names.index("text"), "text", table.column("text").cast(pa.large_string())
-            )
-        order = np.lexsort((_numbers(table, "position"), _numbers(table, "label")))
-        table = table.take(pa.array(order))
-        first = _flags(table, "leading")
-        leading = table.filter(pa.array(first))
-        yield from _judged(table, first, leading, _walked(leading, comparing))
+        held: list[pa.RecordBatch] = []
+        with ShingleStore(comparing.shingle_words) as store:
+            for batch in batches:
+                if not batch.num_rows:
+                    continue
+                if comparing.method != "signature":
+                    # Of a text only its shingles are kept, and these on disk where they are many.
+                    store.add(batch.filter(batch.column("leading")).column("text"))
+                    batch = batch.drop_columns(["text"])
+                held.append(batch)
+            if not held:
+                return
+            table = pa.Table.from_batches(held)
+            order = np.lexsort((_numbers(table, "position"), _numbers(table, "label")))
+            arrived = _flags(table, "leading")
+            table = table.take(pa.array(order))
+            first = _flags(table, "leading")
+            # Where the shingles of each leading document are: they came in another order.
+            number = np.cumsum(arrived) - 1
+            walked = _walked(table.filter(pa.array(first)), comparing, store, number[order[first]])
+            yield from _judged(table, first, table.filter(pa.array(first)), walked)
 
     return run
 
 
-def _walked(leading: pa.Table, comparing: Comparing) -> Walk:
+def _walked(leading: pa.Table, comparing: Comparing, store: ShingleStore, arrival: np.ndarray) -> Walk:
     keys = _flat(leading.column("bands")).reshape(-1, comparing.bands)
     sketches = _fixed(leading.column("sketch"), comparing.permutations)
     if comparing.method == "signature":
-        sets, offsets = np.empty(0, np.uint64), np.zeros(leading.num_rows + 1, np.int64)
+        sets, starts, ends = np.empty(0, np.uint64), *np.zeros((2, leading.num_rows), np.int64)
     else:
-        sets, offsets = shingle_sets(*word_hashes_v1(leading.column("text")), comparing.shingle_words)
+        sets, offsets = store.sets()
+        starts, ends = offsets[arrival], offsets[arrival + 1]
     return walk(
-        keys, sketches, sets, offsets,
+        keys, sketches, sets, starts, ends,
         threshold=comparing.threshold, method=comparing.method, cap=comparing.cap, slack=comparing.slack,
         protected=_flags(leading, "protected") | _flags(leading, "fixed"),
     )  # fmt: skip

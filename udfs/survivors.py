@@ -42,7 +42,8 @@ def walk(
     keys: np.ndarray,
     sketches: np.ndarray,
     sets: np.ndarray,
-    set_offsets: np.ndarray,
+    set_starts: np.ndarray,
+    set_ends: np.ndarray,
     *,
     threshold: float,
     method: str = "jaccard",
@@ -55,8 +56,9 @@ def walk(
     Args:
         keys: int64[d, b], band keys.
         sketches: uint8[d, K].
-        sets: uint64[], sorted shingle sets, one after the other (empty for ``signature``).
-        set_offsets: int64[d + 1].
+        sets: uint64[], sorted shingle sets, in any order (empty for ``signature``); may be a mapped file.
+        set_starts: int64[d], where each document's set begins.
+        set_ends: int64[d], and ends.
         threshold: documents at least so similar are near-duplicates.
         method: ``jaccard`` |A∩B| / |A∪B|, ``containment`` |A∩B| / |worse-ranked|, ``signature`` the sketches' estimate.
         cap: M, kept members of a bucket that a document is compared with.
@@ -74,7 +76,8 @@ def walk(
             int(buckets.max()) + 1 if documents else 0,
             sketches,
             sets,
-            set_offsets,
+            set_starts,
+            set_ends,
             float(threshold),
             METHODS[method],
             int(cap),
@@ -90,7 +93,8 @@ def _walk(
     bucket_count: int,
     sketches: np.ndarray,
     sets: np.ndarray,
-    set_offsets: np.ndarray,
+    set_starts: np.ndarray,
+    set_ends: np.ndarray,
     threshold: float,
     method: int,
     cap: int,
@@ -130,7 +134,7 @@ def _walk(
         if number and not protected[document]:
             ranked = candidates[:number]
             ranked.sort()
-            mine = sets[set_offsets[document] : set_offsets[document + 1]]
+            mine = sets[set_starts[document] : set_ends[document]]
             for member in ranked:
                 compared[document] += 1
                 similarity = _estimate(sketches[member], sketches[document])
@@ -138,7 +142,7 @@ def _walk(
                 if method != SIGNATURE:
                     similar = False
                     if method == CONTAINMENT or similarity >= threshold - slack:
-                        theirs = sets[set_offsets[member] : set_offsets[member + 1]]
+                        theirs = sets[set_starts[member] : set_ends[member]]
                         common = shared(theirs, mine)
                         whole = mine.size if method == CONTAINMENT else mine.size + theirs.size - common
                         similarity = common / whole

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from udfs.near_batches import EDGES, LABELS, edge_batches, label_batches
+from udfs.near_batches import EDGES, LABELS, WALKED, edge_batches, label_batches
 
 Materialize = Callable[[DataFrame, str], DataFrame]
 
@@ -42,6 +42,38 @@ def groups_of(edges: DataFrame, number: int, one_task: int, materialize: Materia
     if number <= one_task:
         return edges.repartition(1).mapInArrow(label_batches, LABELS)
     return groups_in_rounds(edges, materialize)
+
+
+def components_of(involved: DataFrame) -> DataFrame:
+    """What single linkage makes of the groups: the best document of each stays, all others go, nothing is compared.
+
+    For comparison with tools that do so. Documents go that are like no document that stays, at the far end of a chain.
+
+    Args:
+        involved: Documents with ``label``, ``position``, ``leading``, ``fixed``, ``protected``.
+
+    Returns:
+        Rows as those of the walk, without similarities.
+    """
+    ranked = Window.partitionBy("label").orderBy("position")
+    group = Window.partitionBy("label")
+    goes = (F.col("position") > 1) & ~F.col("fixed") & ~F.col("protected")
+    best = {"kept_id": F.first("doc_id").over(ranked), "kept_in": F.first("held_in").over(ranked)}
+    size = F.count(F.when(goes, 1)).over(group) + 1
+    values = {
+        **{name: F.when(goes, value) for name, value in best.items()},
+        "kept_position": F.when(goes, F.lit(1)),
+        "similarity": F.lit(None),
+        "shared_bands": F.lit(None),
+        "group_size": F.when(goes | (F.col("position") == 1), size).otherwise(1),
+        "copy": ~F.col("leading"),
+        "compared": F.lit(0),
+        "capped": F.lit(False),
+        "rejected": F.lit(None),
+    }
+    made = involved.withColumns(values)
+    columns = [part.split() for part in WALKED.split(", ")]
+    return made.select(*[F.col(name).cast(kind).alias(name) for name, kind in columns])
 
 
 def groups_in_rounds(edges: DataFrame, materialize: Materialize) -> DataFrame:

@@ -327,7 +327,7 @@ def _summary(run_id: str, results: Sequence[Result], code: int, blocked: str | N
 
 
 def _settings(options: argparse.Namespace) -> int:
-    from jobs.runtime.reference import print_settings, reference_markdown, reference_yaml
+    from jobs.runtime.reference import print_settings, reference_markdown, reference_yaml, signature_curves
 
     if options.reference:
         sys.stdout.write(reference_yaml() if options.reference == "yaml" else reference_markdown())
@@ -335,9 +335,20 @@ def _settings(options: argparse.Namespace) -> int:
     resolved = _resolved(options)
     if options.json:
         values = resolved.settings.model_dump(mode="json", by_alias=True)
-        _print_json({"status": "done", "exit_code": 0, "settings": values, "origins": dict(resolved.origins)})
+        curves = signature_curves(resolved.settings)
+        _print_json(
+            {
+                "status": "done",
+                "exit_code": 0,
+                "settings": values,
+                "origins": dict(resolved.origins),
+                "signatures": curves,
+            }
+        )
     else:
         print_settings(resolved)
+        for name, curve in signature_curves(resolved.settings).items():
+            sys.stdout.write(f"{name}: {curve}\n")
     return 0
 
 

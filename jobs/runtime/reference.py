@@ -7,7 +7,7 @@ import types
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from pydantic import BaseModel
@@ -16,6 +16,9 @@ from pydantic_core import PydanticUndefined
 
 from jobs.runtime.display import print_table
 from jobs.runtime.layers import Resolved
+
+if TYPE_CHECKING:
+    from jobs.settings import Settings
 
 HEAD = """# Every setting of Corpus Weir with its default. Nothing is set here: take the lines that you need into a file of
 # your own, or set them for a whole site by uncommenting them. Layers: defaults < this file < your YAML files <
@@ -65,6 +68,23 @@ def print_settings(resolved: Resolved[Any]) -> None:
         for path, value in _leaves(resolved.settings.model_dump(mode="json", by_alias=True), "")
     ]
     print_table("", ["setting", "value", "from"], rows, stream=sys.stdout)
+
+
+def signature_curves(settings: Settings) -> dict[str, str]:
+    """What follows from the settings of each minhash annotator and near_dedup step: the bands, and the S-curve."""
+    from jobs.near_dedup import NearDedupSettings, minhash_of
+    from udfs.annotators.minhash import MinhashSettings
+    from udfs.lsh import s_curve
+
+    shapes = {f"annotate.{n}": s.shape for n, s in settings.annotate.items() if isinstance(s, MinhashSettings)}
+    for step in settings.decide:
+        if isinstance(step, NearDedupSettings) and step.minhash not in settings.annotate:
+            shapes[f"decide.{step.name}"] = minhash_of(settings, step).shape
+    return {
+        name: f"{bands} bands x {rows} rows; P(candidate) at similarity "
+        + ", ".join(f"{at}: {value:.3f}" for at, value in s_curve(bands, rows).items())
+        for name, (bands, rows) in shapes.items()
+    }
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,7 @@ from jobs.runtime.display import print_table
 
 BENCHMARKS = (
     "demo_corpus", "kernels", "signature", "exact_dedup", "near_dedup", "near_growth", "near_incremental",
+    "near_hot",
 )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def main(megabytes: float = 1000.0) -> bool:
             start = time.perf_counter()
             mine_settings = settings.model_copy(update={"policy": policy})
             record = run_job(
-                spark, JOBS["near-dedup"], mine_settings, f"day-{arrival}", "near_dedup", quiet=True
+                spark, JOBS["near-dedup"], mine_settings, f"{policy}-{arrival}", "near_dedup", quiet=True
             ).record
             seconds[f"{policy}, day {arrival}"] = round(time.perf_counter() - start, 1)
             if (arrival, policy) == (2, "full"):

@@ -18,6 +18,7 @@ from udfs.annotators.minhash import MinhashSettings, open_minhash
 from udfs.components import bucket_edges, components
 from udfs.lsh import candidate_probability, s_curve, solve
 from udfs.minhash import estimate, permutations, signature_array, signatures
+from udfs.shingle_store import ShingleStore
 from udfs.shingles import shared, shingle_sets
 from udfs.survivors import walk
 from udfs.words import word_hashes_v1, words_of
@@ -210,7 +211,7 @@ def test_the_walk_equals_the_greedy_definition(
     matrix = np.array([[band * 100 + key for band, key in enumerate(row)] for row in keys], np.int64)
     flat = np.array([v for s in sets for v in sorted(s)], np.uint64)
     same = np.zeros((len(keys), 4), np.uint8)
-    walked = walk(matrix, same, flat, offsets, threshold=threshold, cap=cap, slack=1.0)
+    walked = walk(matrix, same, flat, offsets[:-1], offsets[1:], threshold=threshold, cap=cap, slack=1.0)
     wanted = reference.survivors(list(map(set, sets)), [tuple(row) for row in matrix.tolist()], threshold, cap)
     assert [None if t < 0 else t for t in walked.twins.tolist()] == wanted
     for document, twin in enumerate(wanted):
@@ -233,7 +234,9 @@ def test_a_chain_keeps_every_document_that_has_no_kept_twin() -> None:
     hashes, offsets = word_hashes_v1(pa.array([r["text"] for r in rows]))
     sets, ends = shingle_sets(hashes, offsets, 5)
     keys = np.zeros((len(rows), 1), np.int64)  # one bucket: every pair is a candidate
-    walked = walk(keys, np.zeros((len(rows), 4), np.uint8), sets, ends, threshold=0.85, cap=64, slack=1.0)
+    walked = walk(
+        keys, np.zeros((len(rows), 4), np.uint8), sets, ends[:-1], ends[1:], threshold=0.85, cap=64, slack=1.0
+    )
     assert [r["id"] for r, t in zip(rows, walked.twins, strict=True) if t < 0] == ["c0", "c2", "c4", "z"]
     assert min(s for s, t in zip(walked.similarities, walked.twins, strict=True) if t >= 0) >= 0.85
 
@@ -245,7 +248,8 @@ def test_a_hot_bucket_costs_linear_time_and_says_that_it_was_capped() -> None:
         sets = np.arange(number, dtype=np.uint64)
         start = time.perf_counter()
         walked = walk(
-            np.zeros((number, 1), np.int64), np.zeros((number, 4), np.uint8), sets, np.arange(number + 1),
+            np.zeros((number, 1), np.int64), np.zeros((number, 4), np.uint8), sets,
+            np.arange(number), np.arange(1, number + 1),
             threshold=0.7, cap=16, slack=1.0,
         )  # fmt: skip
         seconds.append(time.perf_counter() - start)
@@ -257,19 +261,58 @@ def test_a_hot_bucket_costs_linear_time_and_says_that_it_was_capped() -> None:
 def test_protected_documents_are_kept_whatever_they_are_like() -> None:
     sets, offsets = np.array([1, 2, 1, 2, 1, 2], np.uint64), np.array([0, 2, 4, 6])
     walked = walk(
-        np.zeros((3, 1), np.int64), np.zeros((3, 4), np.uint8), sets, offsets, threshold=0.7, cap=4, slack=1.0,
+        np.zeros((3, 1), np.int64), np.zeros((3, 4), np.uint8), sets, offsets[:-1], offsets[1:], threshold=0.7, cap=4, slack=1.0,
         protected=np.array([True, True, False]),
     )  # fmt: skip
     assert walked.twins.tolist() == [-1, -1, 0]
 
 
+def test_shingles_beyond_memory_go_to_a_file_and_give_the_same_walk() -> None:
+    """Of a group that is larger than a task's memory, signatures stay in memory and shingles are paged in."""
+    texts = [" ".join(f"w{i}" for i in range(at, at + 30)) for at in range(0, 200, 3)] + [""]
+    results = []
+    for room in (2**20, 500, 0):
+        with ShingleStore(5, room) as store:
+            for start in range(0, len(texts), 7):
+                store.add(pa.array(texts[start : start + 7]))
+            sets, offsets = store.sets()
+            assert (store._file is not None) == (room < 2**20)
+            walked = walk(
+                np.zeros((len(texts), 1), np.int64), np.zeros((len(texts), 4), np.uint8), sets, offsets[:-1], offsets[1:],
+                threshold=0.6, cap=4, slack=1.0,
+            )  # fmt: skip
+            results.append((sets.tolist(), offsets.tolist(), walked.twins.tolist()))
+    assert results[0] == results[1] == results[2]
+    whole, ends = sets_of(texts[:2]), results[0][1]
+    assert [set(results[0][0][ends[i] : ends[i + 1]]) for i in (0, 1)] == [set(s) for s in whole]
+    with ShingleStore(5, 0) as empty:
+        assert [array.tolist() for array in empty.sets()] == [[], [0]]
+        empty.add(pa.array([], pa.string()))
+        assert empty.sets()[0].size == 0
+
+
 def test_containment_is_measured_in_the_worse_document_and_signatures_are_estimates() -> None:
     sets, offsets = np.array([1, 2, 3, 4, 1, 2], np.uint64), np.array([0, 4, 6])
     keys, sketches = np.zeros((2, 1), np.int64), np.zeros((2, 4), np.uint8)
-    contained = walk(keys, sketches, sets, offsets, threshold=0.9, cap=4, slack=0.2, method="containment")
+    contained = walk(
+        keys, sketches, sets, offsets[:-1], offsets[1:], threshold=0.9, cap=4, slack=0.2, method="containment"
+    )
     assert contained.twins.tolist() == [-1, 0] and contained.similarities[1] == 1.0
-    assert walk(keys, sketches, sets, offsets, threshold=0.9, cap=4, slack=0.2).twins.tolist() == [-1, -1]
-    guessed = walk(keys, sketches, sets[:0], np.zeros(3, np.int64), threshold=0.9, cap=4, slack=0.2, method="signature")
+    assert walk(keys, sketches, sets, offsets[:-1], offsets[1:], threshold=0.9, cap=4, slack=0.2).twins.tolist() == [
+        -1,
+        -1,
+    ]
+    guessed = walk(
+        keys,
+        sketches,
+        sets[:0],
+        np.zeros(2, np.int64),
+        np.zeros(2, np.int64),
+        threshold=0.9,
+        cap=4,
+        slack=0.2,
+        method="signature",
+    )
     assert guessed.twins.tolist() == [-1, 0]
 
 

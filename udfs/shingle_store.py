@@ -29,6 +29,7 @@ class ShingleStore:
         self.in_memory = in_memory
         self._held: list[np.ndarray] = []
         self._bytes = 0
+        self._total = 0
         self._ends: list[np.ndarray] = [np.zeros(1, np.int64)]
         self._file: IO[bytes] | None = None
 
@@ -44,7 +45,8 @@ class ShingleStore:
         """The next texts; none may be NULL."""
         sets, offsets = shingle_sets(*word_hashes_v1(texts), self.words)
         sets = sets[: offsets[-1]]
-        self._ends.append(offsets[1:] + self._ends[-1][-1])
+        self._ends.append(offsets[1:] + self._total)
+        self._total += sets.size
         self._held.append(sets)
         self._bytes += sets.nbytes
         if self._bytes > self.in_memory:

@@ -275,6 +275,7 @@ def test_shingles_beyond_memory_go_to_a_file_and_give_the_same_walk() -> None:
         with ShingleStore(5, room) as store:
             for start in range(0, len(texts), 7):
                 store.add(pa.array(texts[start : start + 7]))
+                store.add(pa.array([], pa.string()))
             sets, offsets = store.sets()
             assert (store._file is not None) == (room < 2**20)
             walked = walk(

@@ -22,10 +22,15 @@ from udfs.compiled import compiled
 from udfs.shingles import MIX_1, fingerprint, mixed, shingle_count, shingle_hashes
 from udfs.words import word_hashes_v1
 
-BLOCK = 256
+BLOCK = 512
 """Shingles for which the permutations are computed together: they fit into the processor's first cache."""
 
+VECTOR = 16
+"""Shingles that compiled code takes at once, at most; BLOCK is a multiple of it."""
+
 MASK = 2**64 - 1
+SIGN = np.int64(-(2**63))
+LARGEST = np.int64(2**63 - 1)
 
 
 class Permutations(NamedTuple):
@@ -145,7 +150,7 @@ def _sign(
         if number == 0:
             continue
         fingerprints[document] = fingerprint(hashes[first : first + total])
-        minima[:] = np.int64(2**32)
+        minima[:] = LARGEST
         done = 0
         while done < number:
             # A block of shingles is made of as many words and n - 1 more.
@@ -154,8 +159,13 @@ def _sign(
             shingle_hashes(hashes[first + done : stop], words, held)
             for at in range(many):
                 block[at] = np.int64(held[at] >> np.uint64(32))
-            _lower(block[:many], multipliers, addends, minima)
+            # Filled up with a shingle that is there already: whole vectors, without a slow rest.
+            full = -(-many // VECTOR) * VECTOR
+            block[many:full] = block[0]
+            _lower(block[:full], multipliers, addends, minima)
             done += many
+        for at in range(count):  # of the smallest values the upper 32 bits, with the sign turned back
+            minima[at] = ((minima[at] ^ SIGN) >> 32) & 0xFFFFFFFF
         for band in range(bands):
             key = np.uint64(band + 1) * MIX_1
             for row in range(rows):
@@ -168,13 +178,15 @@ def _sign(
 
 @compiled
 def _lower(block: np.ndarray, multipliers: np.ndarray, addends: np.ndarray, minima: np.ndarray) -> None:
-    """Lower each permutation's minimum to that of a block of shingles (their upper 32 bits)."""
+    """Lower each permutation's smallest value by those of a block of shingles (their upper 32 bits).
+
+    The smallest upper half is the upper half of the smallest value, so it is cut once per document, not per shingle.
+    Values are compared with their sign bit turned, for processors that compare signed numbers only.
+    """
     for at in range(minima.size):
         multiplier = np.int64(multipliers[at])
-        addend = np.int64(addends[at])
+        addend = np.int64(addends[at]) ^ SIGN
         best = minima[at]
         for x in block:
-            # Wraps modulo 2^64; the mask makes of the arithmetic shift a logical one.
-            value = ((multiplier * x + addend) >> 32) & 0xFFFFFFFF
-            best = min(best, value)
+            best = min(best, multiplier * x + addend)  # wraps modulo 2^64
         minima[at] = best

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from jobs.runtime.layers import Layer, resolve
-from jobs.runtime.reference import entries, print_settings, reference_markdown, reference_yaml
+from jobs.runtime.reference import entries, print_settings, reference_markdown, reference_yaml, signature_curves
 from jobs.settings import Settings
 
 README = Path(__file__).parents[2] / "README.md"
@@ -82,3 +82,16 @@ def test_the_resolved_settings_are_shown_with_their_origins(capsys: pytest.Captu
     assert shown["decide.0.keep"] == ["none", "mine.yaml"]
     assert shown["batch"] == ["main", "default"]
     assert "validate.coverage.floor.documents" in shown
+
+
+def test_settings_say_what_signatures_will_find() -> None:
+    """The S-curve of an annotated signature, and of a step that makes its own by its threshold."""
+    settings = resolve(
+        Settings, [Layer("test", {"annotate": {"minhash": {}}, "decide": [{"near_dedup": {}}]})]
+    ).settings
+    curve = "14 bands x 8 rows; P(candidate) at similarity 0.5: 0.053, 0.6: 0.211, 0.7: 0.565, 0.8: 0.924, 0.9: 1.000"
+    assert signature_curves(settings) == {"annotate.minhash": curve}
+    alone = resolve(
+        Settings, [Layer("test", {"decide": [{"near_dedup": {"name": "near", "threshold": 0.8}}]})]
+    ).settings
+    assert signature_curves(alone) == {"decide.near": curve}

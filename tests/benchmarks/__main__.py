@@ -9,7 +9,7 @@ import sys
 from jobs.runtime.display import print_table
 
 BENCHMARKS = (
-    "demo_corpus", "kernels", "signature", "exact_dedup", "near_dedup", "near_growth", "near_incremental",
+    "demo_corpus", "kernels", "signature", "tokens", "exact_dedup", "near_dedup", "near_growth", "near_incremental",
     "near_hot",
 )  # fmt: skip
 

@@ -54,7 +54,7 @@ def earlier_run(context: Context, candidates: Candidates) -> tuple[Earlier | Non
     decided = index.select("doc_id").unionByName(context.read("decisions").where(slice_of(context)).select("doc_id"))
     problems = differences(candidates.documents.select("doc_id", "arrival"), decided, version)
     if problems:
-        listed = ", ".join(f"{number:,} documents {what}" for what, number in problems.items())
+        listed = ", ".join(f"{number:,} document(s) {what}" for what, number in problems.items())
         return None, f"since run {record.run_id}: {listed}"
     return Earlier(index, version), f"decisions of run {record.run_id} about version {version} of documents stand"
 

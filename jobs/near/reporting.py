@@ -37,7 +37,7 @@ def facts_of(walked: DataFrame, leading: int) -> dict[str, str]:
     lost = leading - (int(facts["candidates"]) - int(facts["same_words"]))
     if lost:
         raise InputContractError(
-            f"{lost:,} documents have a signature in an index, but their text is not where it was; nothing was written",
+            f"{lost:,} document(s) have a signature in an index, but their text is not where it was; nothing was written",
             remedy="The documents table of one of 'against' has lost documents since its index was made: decide there again.",
         )
     groups = walked.where(F.col("kept_id").isNotNull()).groupBy("kept_id", "kept_in")

@@ -139,10 +139,10 @@ def test_earlier_decisions_stand_only_where_a_full_run_would_repeat_them(spark: 
         update={"decide": [settings.decide[0].model_copy(update={"blocked_ids": ["a"]}), settings.decide[1]]}
     )
     notes = decide(refused, "r3")
-    assert notes["decided"] == "everything" and "1 documents are no candidates any more" in notes["because"]
+    assert notes["decided"] == "everything" and "1 document(s) are no candidates any more" in notes["because"]
     assert fates(spark, settings) == {"c": "b"}
     notes = decide(settings, "r4")
-    assert "1 documents that are older became candidates" in notes["because"]
+    assert "1 document(s) that are older became candidates" in notes["because"]
     stricter = settings.model_copy(
         update={"decide": [settings.decide[0], settings.decide[1].model_copy(update={"threshold": 0.99})]}
     )
@@ -171,7 +171,7 @@ def test_a_document_whose_text_was_replaced_is_decided_on_anew(spark: SparkSessi
     newer = {"id": "a", "source": "s", "text": "something else was found there", "at": "2026-02-01"}
     deliver(spark, settings, tmp_path, [newer], "two")
     record = run(spark, settings, "near-dedup", "r2", "near_dedup").record
-    assert "1 documents were replaced" in record.notes["because"] and fates(spark, settings) == {}
+    assert "1 document(s) were replaced" in record.notes["because"] and fates(spark, settings) == {}
 
 
 def test_new_against_an_older_set_names_real_documents(spark: SparkSession, tmp_path: Path) -> None:
@@ -310,5 +310,5 @@ def test_what_can_t_be_compared_with_is_refused(spark: SparkSession, tmp_path: P
         settings_for(home, decide=[{"near_dedup": {"against": [{}]}}])
     spark.sql(f"DELETE FROM delta.`{old.warehouse}/documents`")
     lost = settings_for(home, decide=[{"near_dedup": {"against": against}}])
-    with pytest.raises(InputContractError, match="1 documents have a signature in an index, but their text"):
+    with pytest.raises(InputContractError, match="1 document\\(s\\) have a signature in an index, but their text"):
         run(spark, lost, "near-dedup", "lost", "near_dedup")

@@ -45,7 +45,7 @@ class Candidates:
     annotated: Callable[[Sequence[str]], DataFrame]
     annotation: Callable[[str], DataFrame]
     has: frozenset[str]
-    tokens: DataFrame | None
+    tokens: DataFrame | None = None
 
 
 def step_inputs(settings: Settings, step: str, annotations: Sequence[str]) -> Sequence[Input]:

@@ -36,7 +36,7 @@ COMMITS = {"decisions": 2}
 KILLS = [
     ("ingest", "scratch"), ("ingest", "documents"), ("ingest", "record"),
     ("annotate", "annotations"), ("annotate", "record"), ("exact-dedup", "decisions"), ("exact-dedup", "record"),
-    ("near-dedup", "scratch/groups"), ("near-dedup", "scratch/walked"), ("near-dedup", "near_dedup_index"),
+    ("near-dedup", "scratch/walked"), ("near-dedup", "near_dedup_index"),
     ("select", "selection"), ("select", "record"), ("validate", "validations"), ("validate", "record"),
 ]  # fmt: skip
 """Every job in the middle of its work, between its stages, and between its last commit and its record."""

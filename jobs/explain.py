@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.deciding.against import elsewhere
+from jobs.deciding.against import Elsewhere, elsewhere
 from jobs.deciding.step import candidates_of
 from jobs.deciding.survivor import ordered
 from jobs.near.index import elsewhere_signed, texts_of
@@ -167,7 +167,8 @@ def compared(
     own = sign(spark.createDataFrame([(text,)], "text STRING"), minhash).select("minhash.*").first()
     if own is None or not own["shingles"]:
         return Comparison(step.name, "kept: it has no words, so it takes no part", signature, 0, [])
-    near = _sharing(context, step, doc_id, list(own["bands"]))
+    sets = elsewhere(context, step.against)
+    near = _sharing(context, step, sets, doc_id, list(own["bands"]))
     total = near.where(F.col("doc_id") != doc_id).count()
     named = F.lit(False)
     if decision is not None and decision["kept_id"] is not None:
@@ -179,7 +180,7 @@ def compared(
     at = next((i for i, r in enumerate(found) if r["doc_id"] == doc_id and not r["held_in"]), None)
     if at is None:
         return Comparison(step.name, "was no candidate when the step decided", signature, 0, [])
-    similarities = _similarities(context, step, found, text)
+    similarities = _similarities(context, step, sets, found, text)
     fates = _fates(context, [r["doc_id"] for r in found if not r["held_in"]])
     candidates = [
         Candidate(
@@ -192,11 +193,12 @@ def compared(
     return Comparison(step.name, verdict, signature, total, candidates)
 
 
-def _sharing(context: Context, step: NearDedupSettings, doc_id: str, bands: Sequence[int]) -> DataFrame:
+def _sharing(
+    context: Context, step: NearDedupSettings, sets: Sequence[Elsewhere], doc_id: str, bands: Sequence[int]
+) -> DataFrame:
     """Documents that share a bucket, and the explained one: as in ``jobs.near.signing``, with ``shared``."""
     minhash = minhash_of(context.settings, step)
     candidates = candidates_of(context)
-    sets = elsewhere(context, step.against)
     ranking = Ranking(context.settings.survivor, context.settings.sources, step.protected, len(sets))
     if step.minhash not in candidates.has:
         context.progress.say("no signatures were annotated, so all text is signed to find the candidates")
@@ -210,21 +212,23 @@ def _sharing(context: Context, step: NearDedupSettings, doc_id: str, bands: Sequ
     return signed.withColumn("shared", shared_bands).where((F.col("minhash.shingles") > 0) & (F.col("shared") > 0))
 
 
-def _similarities(context: Context, step: NearDedupSettings, found: Sequence[Any], text: str) -> list[float]:
+def _similarities(
+    context: Context, step: NearDedupSettings, sets: Sequence[Elsewhere], found: Sequence[Any], text: str
+) -> list[float]:
     """Of each found document to the explained one, by the step's own measure."""
     minhash = minhash_of(context.settings, step)
     if step.verify == "signature":
         mine = next(r["minhash"]["sketch"] for r in found if r["shared"] == len(r["minhash"]["bands"]))
         return [estimate(bytes(r["minhash"]["sketch"]), bytes(mine)) for r in found]
-    texts = texts_of(context.read("documents"), elsewhere(context, step.against))
+    texts = texts_of(context.read("documents"), sets)
     wanted = texts.where(F.col("doc_id").isin([r["doc_id"] for r in found])).collect()
     by_id = {(r["held_in"], r["doc_id"]): r["text"] for r in wanted}
     values = [by_id.get((r["held_in"], r["doc_id"]), "") for r in found]
-    sets, ends = shingle_sets(*word_hashes_v1(pa.array([*values, text])), minhash.shingle_words)
-    mine_set = sets[ends[-2] : ends[-1]]
+    shingles, ends = shingle_sets(*word_hashes_v1(pa.array([*values, text])), minhash.shingle_words)
+    mine_set = shingles[ends[-2] : ends[-1]]
     similarities = []
     for number in range(len(found)):
-        other = sets[ends[number] : ends[number + 1]]
+        other = shingles[ends[number] : ends[number + 1]]
         common = int(shared(other, mine_set))
         whole = mine_set.size if step.verify == "containment" else mine_set.size + other.size - common
         similarities.append(common / whole if whole else 0.0)

@@ -38,7 +38,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from jobs.deciding.against import AgainstSettings, against_inputs, elsewhere
-from jobs.deciding.step import candidates_of, decisions_of, step_inputs, store_decisions
+from jobs.deciding.step import candidates_of, check_nobody_added, decisions_of, step_inputs, store_decisions
 from jobs.deciding.survivor import arrival_first, ordered, survivor_depends_on
 from jobs.near.candidates import Materialize, components_of, edges_of, groups_of, node_of
 from jobs.near.checking import check_survivors
@@ -241,6 +241,9 @@ def run(context: Context) -> Outcome:
     with context.progress.stage("comparing"):
         texts = texts_of(candidates.with_text, sets)
         found = near_duplicates(compared, texts, step, minhash, materialize)
+    if earlier is not None:
+        for name in ("decisions", INDEX):
+            check_nobody_added(context, name)
     outcome = store_decisions(context, candidates, found.decisions, add=earlier is not None)
     if writes_index(settings, step):
         write_index(context, kept_signatures(signed, found.decisions, minhash), add=earlier is not None)

@@ -14,11 +14,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.deciding.annotated import annotator_tables, check_annotated, with_annotations
-from jobs.runtime.errors import InputContractError
+from jobs.runtime.errors import InputContractError, RetryLater
 from jobs.runtime.job import Context, Input, Outcome
 from jobs.runtime.runs import Count
 from jobs.runtime.stages import counts_by
-from jobs.runtime.tables import sql_string
+from jobs.runtime.tables import Pinned, latest_version, sql_string
 from schemas.tables import DECISIONS
 
 if TYPE_CHECKING:
@@ -133,6 +133,43 @@ def slice_of(context: Context) -> str:
     return f"policy = {sql_string(context.settings.policy)} AND step = {sql_string(context.step)}"
 
 
+def place_of(context: Context, add: bool) -> str:
+    """What a write replaces: the whole slice, or to add to it, this run's own rows, of which there are none.
+
+    A plain append would let two runs add the same documents; so the later one of them is told.
+    """
+    return slice_of(context) + (f" AND run_id = {sql_string(context.run_id)}" if add else "")
+
+
+def stamped(context: Context, rows: DataFrame) -> DataFrame:
+    """Rows with the policy, step, run and version of documents that they belong to."""
+    return rows.withColumns(
+        {
+            "policy": F.lit(context.settings.policy),
+            "step": F.lit(context.step),
+            "documents_version": F.lit(context.version("documents")).cast("bigint"),
+            "run_id": F.lit(context.run_id),
+        }
+    )
+
+
+def check_nobody_added(context: Context, table: str) -> None:
+    """What this run adds to must still be what it read, but for its own rows from an attempt before.
+
+    Raises:
+        RetryLater: if another run has added to the slice since.
+    """
+    ref = context.ref(table)
+    newest = Pinned(table, ref, latest_version(context.spark, ref) or 0)
+    others = f"{slice_of(context)} AND run_id <> {sql_string(context.run_id)}"
+    read, now = (frame.where(others).count() for frame in (context.read(table), newest.read(context.spark)))
+    if read != now:
+        raise RetryLater(
+            f"step '{context.step}': another run decided on new arrivals meanwhile ({table}: {now:,} rows, {read:,} when this "
+            "run began). Nothing was written; run it again."
+        )
+
+
 def store_decisions(context: Context, candidates: Candidates, decisions: DataFrame, add: bool = False) -> Outcome:
     """Write decisions, count what was dropped against what was given, take the digest.
 
@@ -142,18 +179,9 @@ def store_decisions(context: Context, candidates: Candidates, decisions: DataFra
         decisions: See ``decisions_of``.
         add: Keep the step's decisions that there are, and add these; otherwise they are replaced.
     """
-    made = decisions.withColumns(
-        {
-            "policy": F.lit(context.settings.policy),
-            "step": F.lit(context.step),
-            "documents_version": F.lit(context.version("documents")).cast("bigint"),
-            "run_id": F.lit(context.run_id),
-        }
-    )
+    made = stamped(context, decisions)
     with context.progress.stage("deciding"):
-        written = context.write(
-            made.select(*DECISIONS.column_names), "decisions", replace_where=None if add else slice_of(context)
-        )
+        written = context.write(made.select(*DECISIONS.column_names), "decisions", replace_where=place_of(context, add))
     mine = written.pinned().read(context.spark).where(slice_of(context))
     with context.progress.stage("counting"):
         counts = _counts(candidates, mine)

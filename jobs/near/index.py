@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.deciding.against import Elsewhere
-from jobs.deciding.step import Candidates, slice_of
+from jobs.deciding.step import Candidates, place_of, slice_of, stamped
 from jobs.deciding.survivor import arrival_first
 from jobs.near.candidates import Materialize
 from jobs.near.signing import from_elsewhere, sign, touched
@@ -95,18 +95,9 @@ def kept_signatures(signed: DataFrame, dropped: DataFrame, minhash: MinhashSetti
 
 def write_index(context: Context, kept: DataFrame, add: bool) -> None:
     """Store the step's rows: ``add`` leaves the earlier ones as they are."""
-    rows = kept.withColumns(
-        {
-            "policy": F.lit(context.settings.policy),
-            "step": F.lit(context.step),
-            "documents_version": F.lit(context.version("documents")).cast("bigint"),
-            "run_id": F.lit(context.run_id),
-        }
-    )
+    rows = stamped(context, kept).select(*NEAR_DEDUP_INDEX.column_names)
     with context.progress.stage("storing the index"):
-        context.write(
-            rows.select(*NEAR_DEDUP_INDEX.column_names), INDEX, replace_where=None if add else slice_of(context)
-        )
+        context.write(rows, INDEX, replace_where=place_of(context, add))
 
 
 def elsewhere_signed(

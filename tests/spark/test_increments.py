@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.runtime.errors import InputContractError, SettingsError, TableMissing
+from jobs.runtime.errors import InputContractError, RetryLater, SettingsError, TableMissing
 from jobs.runtime.tables import TableRef, commits, ensure_table, write_table
 from jobs.settings import Settings
 from schemas.tables import DOCUMENTS
-from tests.spark.helpers import case_rows, expected, lay_out, run, run_until, settings_in, table, version_of
+from tests.spark.helpers import case_rows, expected, ids, lay_out, run, run_until, settings_in, table, version_of
 from tests.spark.test_near_dedup import edited
 
 CROWDED = {"bands": 40, "rows": 2, "permutations": 80}
@@ -151,6 +151,36 @@ def test_earlier_decisions_stand_only_where_a_full_run_would_repeat_them(spark: 
     other = settings.model_copy(update={"survivor": ["source", "doc_id"]})
     assert "doesn't begin with arrival" in decide(other, "r6")["because"]
     assert table(spark, settings, "near_dedup_index").count() == 0  # it would not fit the decisions
+
+
+@pytest.mark.parametrize("alike", [True, False], ids=["a decision is added", "only the index grows"])
+def test_two_runs_on_the_same_arrivals_add_them_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alike: bool
+) -> None:
+    """One finishes while the other compares: the later one is told to run again, and then finds nothing new."""
+    from jobs import near_dedup
+
+    words = [f"w{i}" for i in range(60)]
+    settings = settings_for(tmp_path)
+    arrive(spark, settings, [{"id": "a", "source": "s", "text": " ".join(words)}], "one")
+    run(spark, settings, "near-dedup", "r1", "near_dedup")
+    text = " ".join([*words[:-1], "x"]) if alike else "quite another text"
+    arrive(spark, settings, [{"id": "b", "source": "s", "text": text}], "two")
+    wanted = ({"b": "a"}, ["a"]) if alike else ({}, ["a", "b"])
+    real = near_dedup.near_duplicates
+
+    def slow(*given: Any) -> Any:
+        monkeypatch.setattr(near_dedup, "near_duplicates", real)
+        run(spark, settings, "near-dedup", "r2", "near_dedup")
+        return real(*given)
+
+    monkeypatch.setattr(near_dedup, "near_duplicates", slow)
+    with pytest.raises(RetryLater, match="another run decided on new arrivals meanwhile"):
+        run(spark, settings, "near-dedup", "r3", "near_dedup")
+    assert fates(spark, settings) == wanted[0]  # once
+    record = run(spark, settings, "near-dedup", "r3", "near_dedup").record
+    assert record.notes["decided"] == "new arrivals only" and fates(spark, settings) == wanted[0]
+    assert ids(table(spark, settings, "near_dedup_index")) == wanted[1]
 
 
 def test_a_document_whose_text_was_replaced_is_decided_on_anew(spark: SparkSession, tmp_path: Path) -> None:

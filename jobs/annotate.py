@@ -28,7 +28,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.runtime.errors import SettingsError
-from jobs.runtime.job import Context, Input, Job, Outcome
+from jobs.runtime.inputs import Input
+from jobs.runtime.job import Context, Job, Outcome
 from jobs.runtime.layers import canonical_json
 from jobs.runtime.runs import Count
 from jobs.runtime.stages import counts_by

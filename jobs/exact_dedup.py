@@ -15,6 +15,7 @@ import sys
 if __name__ == "__main__":  # run by spark-submit: this folder must not come before the standard library (`select`)
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,7 +28,8 @@ from jobs.deciding.against import AgainstSettings, Elsewhere, against_inputs, el
 from jobs.deciding.step import Candidates, decide, decisions_of, step_inputs
 from jobs.deciding.survivor import DOCUMENT_COLUMNS, PRIORITY, annotators_in, rank_order, survivor_depends_on, terms
 from jobs.runtime.errors import InputContractError, SettingsError
-from jobs.runtime.job import Context, Input, Job, Outcome
+from jobs.runtime.inputs import Input
+from jobs.runtime.job import Context, Job, Outcome
 from jobs.runtime.models import NAME, SettingsModel, SourceSettings
 from udfs.text_keys import norm_v1_key_batches
 
@@ -134,9 +136,12 @@ def keys_of_elsewhere(
 ) -> DataFrame:
     """``key``, ``kept_id``, ``kept_in``: of each wanted key, the first document in the order of the sets and their ids.
 
-    Of a warehouse, the documents that its selection keeps.
+    Of a warehouse, the documents that its selection keeps. There is one set at least.
+
+    Raises:
+        InputContractError: if a warehouse's selection keeps nothing under the policy.
     """
-    found: DataFrame | None = None
+    found: list[DataFrame] = []
     for entry in sets:
         frame = entry.documents
         given = entry.settings
@@ -155,10 +160,8 @@ def keys_of_elsewhere(
                 "first"
             ),
         )
-        found = keyed if found is None else found.unionByName(keyed)
-    if found is None:
-        raise ValueError("no sets")
-    near = found.join(wanted.select("key").distinct(), ["key"], "left_semi")
+        found.append(keyed)
+    near = functools.reduce(DataFrame.unionByName, found).join(wanted.select("key").distinct(), ["key"], "left_semi")
     first = near.groupBy("key").agg(F.min("first").alias("first"))
     return first.select("key", F.col("first.doc_id").alias("kept_id"), F.col("first.held_in").alias("kept_in"))
 

@@ -32,7 +32,8 @@ from jobs.ingesting.judging import EXAMPLES, identified, judged, refuse_duplicat
 from jobs.ingesting.settings import IngestSettings
 from jobs.ingesting.writing import commit_documents, commit_rejects
 from jobs.runtime.errors import RetryLater, UnreadableInput
-from jobs.runtime.job import Context, Input, Job, Outcome
+from jobs.runtime.inputs import Input
+from jobs.runtime.job import Context, Job, Outcome
 from jobs.runtime.runs import Count
 from jobs.runtime.stages import counts_by, with_totals_in
 from jobs.runtime.tables import TableRef, latest_version

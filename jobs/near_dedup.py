@@ -46,7 +46,8 @@ from jobs.near.index import INDEX, earlier_run, elsewhere_signed, kept_signature
 from jobs.near.reporting import alarms, facts_of
 from jobs.near.signing import Ranking, decided_before, signed_documents, touched
 from jobs.runtime.errors import SettingsError
-from jobs.runtime.job import Context, Input, Job, Outcome
+from jobs.runtime.inputs import Input
+from jobs.runtime.job import Context, Job, Outcome
 from jobs.runtime.models import NAME, SettingsModel
 from udfs.annotators.minhash import MINHASH, MinhashSettings
 from udfs.lsh import s_curve

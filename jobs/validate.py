@@ -30,7 +30,8 @@ from expectations.results import ExpectationResult
 from expectations.slices import Slice
 from expectations.suite import Suite, row_floor
 from jobs.runtime.errors import InputContractError
-from jobs.runtime.job import Context, Input, Job, Outcome
+from jobs.runtime.inputs import Input
+from jobs.runtime.job import Context, Job, Outcome
 from jobs.runtime.models import SettingsModel
 from schemas.tables import VALIDATIONS
 

@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.runtime.errors import InputContractError, SettingsError
-from jobs.runtime.job import Context, Input
+from jobs.runtime.inputs import Input
+from jobs.runtime.job import Context
 from jobs.runtime.models import SettingsModel
 from jobs.runtime.tables import TableRef
 

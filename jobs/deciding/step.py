@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 from jobs.deciding.annotated import annotator_tables, check_annotated, with_annotations
 from jobs.runtime.errors import InputContractError, RetryLater
-from jobs.runtime.job import Context, Input, Outcome
+from jobs.runtime.inputs import Input
+from jobs.runtime.job import Context, Outcome
 from jobs.runtime.runs import Count
 from jobs.runtime.stages import counts_by
 from jobs.runtime.tables import Pinned, latest_version, sql_string

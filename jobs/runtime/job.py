@@ -20,11 +20,12 @@ from jobs.runtime import session as sessions
 from jobs.runtime.digest import content_digest
 from jobs.runtime.errors import InputContractError, ReconciliationError, RetryLater, RunRefused, WeirError
 from jobs.runtime.failures import reason_of, translate
+from jobs.runtime.inputs import Input, pinned_before, pinned_now
 from jobs.runtime.layers import canonical_json, fingerprint
 from jobs.runtime.progress import Progress
 from jobs.runtime.runs import Count, RunRecord, RunTable, check_run_id
 from jobs.runtime.scratch import Scratch
-from jobs.runtime.tables import Pinned, TableRef, Written, ensure_table, latest_version, list_tables, pin, write_table
+from jobs.runtime.tables import Pinned, TableRef, Written, ensure_table, list_tables, write_table
 from schemas.contract import Column, Contract
 from schemas.tables import contract_of
 
@@ -33,31 +34,6 @@ if TYPE_CHECKING:
 
 ATTEMPT = "attempt"
 """The note of a record that has not ended: which process works on it."""
-
-
-@dataclass(frozen=True)
-class Input:
-    """A table that a job reads. An optional one may be missing; then the job is told so by its absence.
-
-    A table outside of the warehouse has its own ``ref``, and ``of_contract`` names the contract it follows, if any.
-    """
-
-    name: str
-    optional: bool = False
-    ref: TableRef | None = None
-    of_contract: str | None = None
-
-    @classmethod
-    def outside(cls, ref: TableRef, of_contract: str | None) -> Input:
-        """A table somewhere else, called by its address."""
-        return cls(ref.address, False, ref, of_contract)
-
-    def pin(self, spark: SparkSession, warehouse: str, version: int | None = None) -> Pinned:
-        """Resolve the version and check the contract."""
-        if self.ref is not None:
-            contract = None if self.of_contract is None else contract_of(self.of_contract)
-            return pin(spark, self.name, self.ref, contract, version)
-        return pin(spark, self.name, TableRef.in_warehouse(warehouse, self.name), contract_of(self.name), version)
 
 
 @dataclass(frozen=True)
@@ -386,20 +362,10 @@ def reconcile(job: str, counts: Sequence[Count]) -> None:
 def _pin_inputs(
     spark: SparkSession, job: Job, settings: Settings, step: str, record: RunRecord | None
 ) -> dict[str, Pinned]:
-    pinned: dict[str, Pinned] = {}
     if record is not None:
-        outside = {i.name: i for i in job.inputs(settings, step, []) if i.ref is not None}
-        for entry in record.inputs:
-            name = str(entry["name"])
-            pinned[name] = outside.get(name, Input(name)).pin(spark, settings.warehouse, int(entry["version"]))
-        return pinned
+        return pinned_before(spark, settings.warehouse, job.inputs(settings, step, []), record.inputs)
     annotations = list_tables(spark, settings.warehouse, "annotations")
-    for wanted in job.inputs(settings, step, annotations):
-        ref = TableRef.in_warehouse(settings.warehouse, wanted.name)
-        if wanted.optional and latest_version(spark, ref) is None:
-            continue
-        pinned[wanted.name] = wanted.pin(spark, settings.warehouse)
-    return pinned
+    return pinned_now(spark, settings.warehouse, job.inputs(settings, step, annotations))
 
 
 def _conf_for(settings: Settings) -> dict[str, str]:

@@ -153,6 +153,23 @@ def test_earlier_decisions_stand_only_where_a_full_run_would_repeat_them(spark: 
     assert table(spark, settings, "near_dedup_index").count() == 0  # it would not fit the decisions
 
 
+def test_a_protected_document_stands_for_itself_where_its_twin_in_words_was_dropped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """x ~ o = p ~ n, but x and n differ: o is dropped for x, p stays since it is protected, and n is dropped for p; in
+    increments and in a run over everything."""
+    core, stream = [f"c{i}" for i in range(24)], [f"w{i}" for i in range(110)]
+    texts = [" ".join([*core, *stream[at : at + 100]]) for at in (0, 5, 10)]
+    settings = settings_for(tmp_path, decide=[{"near_dedup": {"threshold": 0.8, "protected": ["source = 'p'"]}}])
+    for number, (name, text) in enumerate([("x", 0), ("o", 1), ("p", 1), ("n", 2)]):
+        arrive(spark, settings, [{"id": name, "source": name, "text": texts[text]}], f"day-{number}")
+        if number in (1, 3):
+            run(spark, settings, "near-dedup", f"r{number}", "near_dedup")
+    whole = settings.model_copy(update={"policy": "whole"})
+    run(spark, whole, "near-dedup", "r", "near_dedup")
+    assert fates(spark, settings) == fates(spark, whole) == {"o": "x", "n": "p"}
+
+
 @pytest.mark.parametrize("alike", [True, False], ids=["a decision is added", "only the index grows"])
 def test_two_runs_on_the_same_arrivals_add_them_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alike: bool
@@ -336,6 +353,12 @@ def test_what_can_t_be_compared_with_is_refused(spark: SparkSession, tmp_path: P
     run(spark, seeded, "annotate", "seeded")
     with pytest.raises(InputContractError, match="were made with other settings"):
         run(spark, seeded, "near-dedup", "seeded", "near_dedup")
+    exact = {"exact_dedup": {"against": [{"warehouse": old.warehouse, "policy": "other"}]}}
+    run(spark, old, "select", "r1")
+    with pytest.raises(InputContractError, match="keeps no document under policy 'other'"):
+        run(spark, settings_for(home, decide=[exact]), "exact-dedup", "other", "exact_dedup")
+    with pytest.raises(SettingsError, match="a table has ids and texts only"):
+        settings_for(home, decide=[{"exact_dedup": {"fields": ["url"], "against": [{"table": "t"}]}}])
     with pytest.raises(SettingsError, match="either warehouse or table"):
         settings_for(home, decide=[{"near_dedup": {"against": [{}]}}])
     spark.sql(f"DELETE FROM delta.`{old.warehouse}/documents`")

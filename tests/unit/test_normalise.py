@@ -167,4 +167,5 @@ def test_nulls_slices_chunks_and_both_offset_widths() -> None:
 def test_results_are_whole_arrow_arrays() -> None:
     texts = pa.array(["Ab", None, "\u0041\u030a", " "])
     for result in (norm_v1(texts), norm_v1_keys(texts), is_blank(texts)):
-        result.validate(full=True)
+        result.validate(full=True)  # raises where offsets or bitmaps are wrong
+        assert len(result) == len(texts)

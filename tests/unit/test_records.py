@@ -280,7 +280,7 @@ def test_nesting_is_limited_alike_for_both_parsers() -> None:
 def test_every_detail_can_be_stored() -> None:
     """A detail quotes names of the record; half of a surrogate pair in one would end the task in Arrow."""
     for line in ('{"\\ud800":1}', '{"a":{"\\ud800":1,"\\ud800":2}}', '{"text":{"\\ud800":1}}'):
-        reject(line).detail.encode("utf-8")
+        assert reject(line).detail.encode("utf-8")
 
 
 # --- surrogates

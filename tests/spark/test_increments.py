@@ -200,6 +200,35 @@ def test_two_runs_on_the_same_arrivals_add_them_once(
     assert ids(table(spark, settings, "near_dedup_index")) == wanted[1]
 
 
+@pytest.mark.parametrize(("run_id", "decided"), [("r2", "new arrivals only"), ("r3", "everything")])
+def test_an_increment_that_dies_between_its_two_tables_goes_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_id: str, decided: str
+) -> None:
+    """Its decisions are added, its index is not: the same run id adds what is lacking, once; another one sees that the
+    index and the decisions don't fit, and decides anew."""
+    from jobs import near_dedup
+
+    words = [f"w{i}" for i in range(60)]
+    settings = settings_for(tmp_path)
+    arrive(spark, settings, [{"id": "a", "source": "s", "text": " ".join(words)}], "one")
+    run(spark, settings, "near-dedup", "r1", "near_dedup")
+    later = [("b", [*words[:-1], "x"]), ("c", ["something", "else"])]
+    arrive(spark, settings, [{"id": i, "source": "s", "text": " ".join(t)} for i, t in later], "two")
+    real = near_dedup.write_index
+
+    def dies(*_: Any, **__: Any) -> None:
+        raise OSError("the driver is gone")
+
+    monkeypatch.setattr(near_dedup, "write_index", dies)
+    with pytest.raises(OSError, match="the driver is gone"):
+        run(spark, settings, "near-dedup", "r2", "near_dedup")
+    assert fates(spark, settings) == {"b": "a"} and ids(table(spark, settings, "near_dedup_index")) == ["a"]
+    monkeypatch.setattr(near_dedup, "write_index", real)
+    record = run(spark, settings, "near-dedup", run_id, "near_dedup").record
+    assert record.notes["decided"] == decided and fates(spark, settings) == {"b": "a"}
+    assert ids(table(spark, settings, "near_dedup_index")) == ["a", "c"]
+
+
 def test_a_document_whose_text_was_replaced_is_decided_on_anew(spark: SparkSession, tmp_path: Path) -> None:
     """Its new text arrived now: what was dropped for the old one comes back."""
     words = [f"w{i}" for i in range(60)]

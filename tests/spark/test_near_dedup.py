@@ -40,6 +40,7 @@ def near(
     rows: Sequence[Mapping[str, Any]],
     minhash: MinhashSettings | None = None,
     partitions: int = 2,
+    scratch: Scratch | None = None,
     **step: Any,
 ) -> NearDuplicates:
     """near_dedup on rows of id, source and text."""
@@ -48,7 +49,7 @@ def near(
     frame = spark.createDataFrame(values, schema).repartition(partitions).withColumn("text_sha256", F.sha2("text", 256))
     candidates = Candidates(frame.drop("text"), frame, lambda names: frame, lambda name: frame, frozenset(), None)
     settings, minhash = NearDedupSettings(**step), minhash or MinhashSettings(permutations=128)
-    scratch = Scratch(spark, str(folder), f"r{partitions}", "near")
+    scratch = scratch or Scratch(spark, str(folder), f"r{partitions}", "near")
     ranking = Ranking(CASE_RULE, {}, settings.protected)
     signed = signed_documents(candidates, settings.minhash, minhash, ranking, scratch.materialize)
     return near_duplicates(signed, texts_of(frame, []), settings, minhash, scratch.materialize)
@@ -255,6 +256,31 @@ def test_containment_and_signature(spark: SparkSession, tmp_path: Path) -> None:
     found = near(spark, tmp_path, rows, shape, verify="signature", threshold=0.5).decisions.collect()
     assert [(r["doc_id"], r["proven"], r["method"]) for r in found] == [("part", False, "minhash:200>=0.5")]
     assert 0.5 < found[0]["similarity"] < 0.8
+
+
+@pytest.mark.parametrize("place", ["delta", "catalog"])
+def test_intermediate_data_may_be_delta_tables(spark: SparkSession, tmp_path: Path, place: str) -> None:
+    """In a folder, or in a schema where nothing else can be written: the same ids, and nothing is left, also of an
+    attempt that died; another job's tables stay."""
+    rows = edited(6, 150)
+    spark.sql("CREATE SCHEMA IF NOT EXISTS near_scratch")
+    where = {"location": "near_scratch."} if place == "catalog" else {"file_format": "delta"}
+    died, mine, other = (Scratch(spark, str(tmp_path), run_id, "near", attempt=a, **where) for run_id, a in
+                         (("r", "one"), ("r", "two"), ("o", "three")))  # fmt: skip
+    other.materialize(spark.range(1), "kept")
+    died.materialize(spark.range(1), "signed")
+    assert dropped(near(spark, tmp_path, rows, scratch=mine)) == dropped(near(spark, tmp_path, rows))
+    mine.clean()
+
+    def left() -> list[str]:
+        if place == "catalog":
+            return sorted(r["tableName"] for r in spark.sql("SHOW TABLES IN near_scratch").collect())
+        return sorted(f.name for f in (tmp_path / "scratch").iterdir())
+
+    assert len([name for name in left() if not name.startswith("r2-near")]) == 1
+    other.clean()
+    assert [name for name in left() if not name.startswith("r2-near")] == []
+    spark.sql("DROP SCHEMA near_scratch CASCADE")
 
 
 # --- the proof

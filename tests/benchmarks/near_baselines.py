@@ -57,7 +57,8 @@ def spark_ml(texts: DataFrame, tables: int, threshold: float) -> int:
     hashed = HashingTF(inputCol="grams", outputCol="set", numFeatures=1 << 20, binary=True).transform(
         grams.where(F.size("grams") > 0)
     )
-    narrow = hashed.select("doc_id", "set")
+    # Stored first: the optimiser may move the hashing before the filter, and Spark ML refuses an empty set.
+    narrow = hashed.select("doc_id", "set").localCheckpoint()
     model = MinHashLSH(inputCol="set", outputCol="minima", numHashTables=tables, seed=1).fit(narrow)
     joined = model.approxSimilarityJoin(narrow, narrow, 1 - threshold, distCol="distance")
     return int(joined.where("datasetA.doc_id < datasetB.doc_id").count())

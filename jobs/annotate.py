@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -32,12 +33,14 @@ from jobs.runtime.inputs import Input
 from jobs.runtime.job import Context, Job, Outcome
 from jobs.runtime.layers import canonical_json
 from jobs.runtime.runs import Count
+from jobs.runtime.session import send_files
 from jobs.runtime.stages import counts_by
 from jobs.runtime.tables import Pinned, TableRef, sql_in, table_properties
 from schemas.contract import Column
 from udfs.annotators.base import AnnotatorSettings
-from udfs.annotators.one_pass import one_pass, output_schema
+from udfs.annotators.one_pass import files_of, one_pass, output_schema
 from udfs.annotators.registry import ANNOTATORS
+from udfs.model_files import sent_name, sha256_of
 
 if TYPE_CHECKING:
     from jobs.settings import Settings
@@ -49,15 +52,20 @@ SETTINGS_PROPERTY = "weir.annotator_settings."
 
 @dataclass(frozen=True)
 class Group:
-    """Annotators that stand in one table: column name -> identity, and column name -> settings."""
+    """Annotators that stand in one table: column name -> identity, and column name -> settings as JSON has them."""
 
     table: str
     columns: Mapping[str, str]
-    settings: Mapping[str, AnnotatorSettings]
+    settings: Mapping[str, Mapping[str, Any]]
 
 
 def annotate(documents: DataFrame, wanted: Sequence[tuple[str, AnnotatorSettings]]) -> DataFrame:
-    """``doc_id``, ``source``, ``text_sha256``, ``batch`` and a struct per annotator, of every document; text read once."""
+    """``doc_id``, ``source``, ``text_sha256``, ``batch`` and a struct per annotator, of every document; text read once.
+
+    Model files are sent to the executors, see ``udfs.model_files``.
+    """
+    resolved = [(name, ANNOTATORS[settings.kind].resolve(settings)) for name, settings in wanted]
+    send_files(documents.sparkSession, {path: sent_name(path, sha256_of(path)) for path in files_of(resolved)})
     narrow = documents.select("doc_id", "source", "text_sha256", "batch", "text")
     return narrow.mapInArrow(one_pass(wanted), output_schema(wanted))
 
@@ -71,11 +79,40 @@ def group_of(spark: SparkSession, table: str, ref: TableRef) -> Group:
     """What an annotation table says of itself."""
     properties = table_properties(spark, ref)
     columns = {k[len(PROPERTY) :]: v for k, v in properties.items() if k.startswith(PROPERTY)}
-    given = {
+    settings = {
         k[len(SETTINGS_PROPERTY) :]: json.loads(v) for k, v in properties.items() if k.startswith(SETTINGS_PROPERTY)
     }
-    settings = {name: ANNOTATORS[values["kind"]].settings.model_validate(values) for name, values in given.items()}
     return Group(table, columns, settings)
+
+
+def settings_for(group: Group, given: Mapping[str, AnnotatorSettings]) -> list[tuple[str, AnnotatorSettings]]:
+    """The settings of all of a table's annotators, whether the settings of now still name them or not.
+
+    Raises:
+        SettingsError: if one can't be computed as it was any more: its model is gone, or another, or its code is.
+    """
+    found, problems = [], []
+    for name, identity in sorted(group.columns.items()):
+        settings = given.get(name)  # its model may lie elsewhere today
+        if settings is None or ANNOTATORS[settings.kind].identity(settings) != identity:
+            values = group.settings[name]
+            try:
+                settings = ANNOTATORS[values["kind"]].settings.model_validate(values)
+                if ANNOTATORS[settings.kind].identity(settings) != identity:
+                    problems.append(f"{name}: its model or its code has changed since")
+            except ValidationError as error:
+                problems.append(f"{name}: {error.errors()[0]['loc'][-1]}: {error.errors()[0]['msg']}")
+                continue
+        found.append((name, settings))
+    if problems:
+        raise SettingsError(
+            [
+                f"table '{group.table}' can't be given new documents, for it was computed otherwise: {problem}. Annotate into "
+                "another warehouse, or remove the table to have it computed anew"
+                for problem in problems
+            ]
+        )
+    return found
 
 
 def table_for(new: Mapping[str, str], taken: Sequence[str]) -> str:
@@ -124,14 +161,7 @@ def _complete(context: Context, documents: DataFrame, group: Group) -> int:
     """Give documents that a group lacks the annotators of that group."""
     annotated = context.read(group.table)
     lacking = missing(documents, annotated)
-    mine = sorted(group.settings.items())  # all of the table's, whether the settings still name them or not
-    changed = [name for name, settings in mine if ANNOTATORS[settings.kind].identity(settings) != group.columns[name]]
-    if changed:
-        raise SettingsError(
-            f"table '{group.table}' was computed with another version of {', '.join(changed)} (its model or its code has "
-            "changed since), so new documents can't be given the same annotation. Annotate into another warehouse, or "
-            f"remove the table to have it computed anew: {context.ref(group.table).address}"
-        )
+    mine = settings_for(group, context.settings.annotate)
     stale = annotated.select("doc_id", "text_sha256", "batch").join(
         documents.select("doc_id", "text_sha256"), ["doc_id", "text_sha256"], "left_anti"
     )

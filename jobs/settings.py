@@ -16,13 +16,27 @@ from jobs.select import SelectSettings
 from jobs.validate import ValidateSettings
 from schemas.tables import DOCUMENTS
 from udfs.annotators.exact_key import ExactKeySettings
+from udfs.annotators.fasttext_classifier import FastTextSettings
+from udfs.annotators.heuristics import HeuristicsSettings
+from udfs.annotators.language import LanguageSettings
 from udfs.annotators.minhash import MinhashSettings
+from udfs.annotators.perplexity import PerplexitySettings
 from udfs.annotators.registry import ANNOTATORS
+from udfs.annotators.sklearn_classifier import SklearnSettings
 from udfs.annotators.statistics import StatisticsSettings
 from udfs.annotators.tokens import TokensSettings
 
 AnyAnnotator = Annotated[
-    TokensSettings | StatisticsSettings | ExactKeySettings | MinhashSettings, Field(discriminator="kind")
+    TokensSettings
+    | StatisticsSettings
+    | ExactKeySettings
+    | MinhashSettings
+    | HeuristicsSettings
+    | LanguageSettings
+    | FastTextSettings
+    | SklearnSettings
+    | PerplexitySettings,
+    Field(discriminator="kind"),
 ]
 AnyDecider = Annotated[
     Union[EligibilitySettings, QualityFilterSettings, ExactDedupSettings, NearDedupSettings],  # noqa: UP007

@@ -6,7 +6,9 @@ Java and Delta's jars are found first, so that a missing one is said in a senten
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import importlib.metadata
 import importlib.resources
 import logging
@@ -95,6 +97,30 @@ def check_session(spark: SparkSession) -> None:
 def is_connect(spark: SparkSession) -> bool:
     """Whether the session speaks Spark Connect (no JVM on this side)."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def send_files(spark: SparkSession, files: Mapping[str, str]) -> None:
+    """Send local files to wherever tasks run; nothing to do where they run on this machine alone.
+
+    Args:
+        spark: The session.
+        files: Path -> name among the sent files (``SparkFiles``). A name must always mean the same content.
+    """
+    if not files or (not is_connect(spark) and re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master))):
+        return
+    for path, name in files.items():
+        # Spark calls a file as its path ends; the link stays as long as the driver, which serves the file to executors.
+        link = Path(_link_folder()) / name
+        if not link.exists():
+            link.symlink_to(os.path.abspath(path))
+        spark.addArtifact(str(link), file=True)
+
+
+@functools.cache
+def _link_folder() -> str:
+    folder = tempfile.mkdtemp(prefix="weir-files-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def session_cores(spark: SparkSession) -> int | None:

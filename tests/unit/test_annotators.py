@@ -16,9 +16,14 @@ from hypothesis import strategies as st
 from schemas.types import parse_type
 from udfs.annotators.base import Annotator, AnnotatorSettings, Kernel
 from udfs.annotators.exact_key import ExactKeySettings
+from udfs.annotators.fasttext_classifier import FastTextSettings
+from udfs.annotators.heuristics import HeuristicsSettings
+from udfs.annotators.language import LanguageSettings
 from udfs.annotators.minhash import MinhashSettings
 from udfs.annotators.one_pass import CARRIED, one_pass, output_schema
+from udfs.annotators.perplexity import PerplexitySettings
 from udfs.annotators.registry import ANNOTATORS
+from udfs.annotators.sklearn_classifier import SklearnSettings
 from udfs.annotators.statistics import StatisticsSettings
 from udfs.annotators.tokens import TOKENS, TokensSettings, open_tokens, vocabulary_bytes, vocabulary_sha256
 
@@ -170,7 +175,13 @@ SETTINGS: dict[str, AnnotatorSettings] = {
     "statistics": StatisticsSettings(),
     "exact_key": ExactKeySettings(),
     "minhash": MinhashSettings(),
+    "heuristics": HeuristicsSettings(),
+    "language": LanguageSettings(),
+    "fasttext": FastTextSettings(model=__file__, positive="good"),
+    "sklearn": SklearnSettings(model=__file__, positive="good"),
+    "perplexity": PerplexitySettings(model=__file__),
 }
+"""Of the models only the hash is looked at here."""
 
 
 def test_the_registry_s_names() -> None:

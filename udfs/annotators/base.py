@@ -35,6 +35,10 @@ class Annotator:
         fields: Names and SQL types of the struct that it computes.
         open: From settings to a kernel; called once per task, on the executor.
         resources: From settings to what else the result depends on (a model's or vocabulary's sha-256).
+        resolve: From settings as given to settings that say everything: read on the driver, which sees the model's folder.
+            Checks what it finds there, so that a wrong label stops the job and not its tasks.
+        files: From resolved settings to the files that ``open`` reads, by ``model_files.local_path``.
+        places: Settings that only say where something lies; what is there, ``resources`` says.
     """
 
     kind: str
@@ -43,6 +47,9 @@ class Annotator:
     fields: tuple[tuple[str, str, str], ...]
     open: Callable[[Any], Kernel]
     resources: Callable[[Any], str] = lambda settings: ""
+    resolve: Callable[[Any], Any] = lambda settings: settings
+    files: Callable[[Any], tuple[str, ...]] = lambda settings: ()
+    places: frozenset[str] = frozenset()
 
     def sql_type(self) -> str:
         """The column's type, with the version that every annotation carries."""
@@ -55,5 +62,6 @@ class Annotator:
 
     def identity(self, settings: AnnotatorSettings) -> str:
         """Equal only if the same text gives the same value: kind, version, and a hash of settings and resources."""
-        text = f"{canonical_json(settings)}\n{self.resources(settings)}"
+        given = settings.model_dump(mode="json", exclude=set(self.places)) if self.places else settings
+        text = f"{canonical_json(given)}\n{self.resources(settings)}"
         return f"{self.kind}-{self.version}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

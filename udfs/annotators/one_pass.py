@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
+from udfs import model_files
 from udfs.annotators.base import AnnotatorSettings
 from udfs.annotators.registry import ANNOTATORS
 
@@ -18,15 +19,22 @@ def one_pass(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For ``mapInArrow``: batches of the carried columns and text, to the carried columns and a struct per annotator.
 
-    Kernels are opened once per task. Each struct ends in ``version``, the annotator's identity.
+    Kernels are opened once per task. Each struct ends in ``version``, the annotator's identity. Model files are hashed
+    here, and workers take only those with these hashes.
 
     Args:
         wanted: Column name and settings of each annotator.
+
+    Raises:
+        SettingsError: for models that can't be used as the settings say.
     """
     identities = {name: ANNOTATORS[settings.kind].identity(settings) for name, settings in wanted}
+    resolved = [(name, ANNOTATORS[settings.kind].resolve(settings)) for name, settings in wanted]
+    hashes = {path: model_files.sha256_of(path) for path in files_of(resolved)}
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        kernels = [(name, ANNOTATORS[settings.kind].open(settings)) for name, settings in wanted]
+        model_files.expect(hashes)
+        kernels = [(name, ANNOTATORS[settings.kind].open(settings)) for name, settings in resolved]
         for batch in batches:
             texts = batch.column("text")
             columns = [batch.column(name) for name in CARRIED]
@@ -37,6 +45,11 @@ def one_pass(
             yield pa.RecordBatch.from_arrays(columns, names=names)
 
     return run
+
+
+def files_of(resolved: Sequence[tuple[str, AnnotatorSettings]]) -> list[str]:
+    """The files that annotators with resolved settings read on the workers."""
+    return sorted({path for _, settings in resolved for path in ANNOTATORS[settings.kind].files(settings)})
 
 
 def output_schema(wanted: Sequence[tuple[str, AnnotatorSettings]]) -> str:

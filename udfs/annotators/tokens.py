@@ -19,6 +19,7 @@ from pydantic import Field, field_validator, model_validator
 
 from udfs.annotators.base import Annotator, AnnotatorSettings, Kernel
 from udfs.arrow_text import text_buffers
+from udfs.model_files import local_path
 
 SHIPPED = {"cl100k_base": "cl100k", "o200k_base": "o200k"}
 """Vocabularies that an installed package ships, and their rule for cutting text into words."""
@@ -61,7 +62,7 @@ def vocabulary_bytes(settings: TokensSettings) -> bytes:
             raise ModuleNotFoundError("the package bpe-openai, which ships the vocabularies, is not installed")
         data = Path(package.submodule_search_locations[0]) / "data" / f"{settings.tokenizer}.tiktoken.gz"
         return gzip.decompress(data.read_bytes())
-    return Path(settings.tokenizer).read_bytes()
+    return Path(local_path(settings.tokenizer)).read_bytes()
 
 
 @functools.lru_cache(maxsize=8)
@@ -78,14 +79,13 @@ def load_tokenizer(settings: TokensSettings) -> Any:
     import gigatoken
 
     if settings.tokenizer not in SHIPPED and not settings.tokenizer.endswith(".tiktoken"):
-        if settings.tokenizer.endswith(".model"):
-            return gigatoken.Tokenizer.from_sentencepiece(settings.tokenizer)
-        return gigatoken.Tokenizer(settings.tokenizer)
+        file = local_path(settings.tokenizer)
+        return gigatoken.Tokenizer.from_sentencepiece(file) if file.endswith(".model") else gigatoken.Tokenizer(file)
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "vocabulary.tiktoken"
-        file.write_bytes(vocabulary_bytes(settings))
+        vocabulary = Path(folder) / "vocabulary.tiktoken"
+        vocabulary.write_bytes(vocabulary_bytes(settings))
         split = SHIPPED.get(settings.tokenizer, settings.split)
-        return gigatoken.Tokenizer.from_tiktoken(str(file), pretokenizer=split, special_tokens={})
+        return gigatoken.Tokenizer.from_tiktoken(str(vocabulary), pretokenizer=split, special_tokens={})
 
 
 def count_tokens(tokenizer: Any, texts: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -123,4 +123,5 @@ TOKENS = Annotator(
     fields=(("count", "BIGINT", "tokens of the text by the named tokenizer, without special tokens"),),
     open=open_tokens,
     resources=vocabulary_sha256,
+    files=lambda settings: () if settings.tokenizer in SHIPPED else (settings.tokenizer,),
 )

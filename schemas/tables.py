@@ -191,6 +191,73 @@ SELECTION = Contract(
     statistics=("doc_id", "source", "tokens", "step", "reason"),
 )
 
+_STEP_COLUMNS = (
+    Column("documents_version", "BIGINT", "Version of the documents table that the step decided on"),
+    Column("run_id", "STRING", "Run that wrote the row"),
+    Column("policy", "STRING", "Set of decisions"),
+    Column("step", "STRING", "Name of the step in the settings' decide list"),
+)
+
+DRAWS = Contract(
+    name="draws",
+    version=1,
+    comment="Documents that a rule keeps with a probability: the inverse of it is their weight",
+    key=("policy", "step", "rule", "doc_id"),
+    partitioned_by=("policy", "step", "batch"),
+    columns=(
+        _DOC_ID,
+        _SOURCE,
+        Column("rule", "STRING", "Name of the rule"),
+        Column("probability", "DOUBLE", "With which the document is kept"),
+        Column("draw", "DOUBLE", "Its draw, from 0 to just below 1: kept if below the probability"),
+        *_STEP_COLUMNS,
+        _BATCH,
+    ),
+    checks={"probability": "probability >= 0 AND probability <= 1", "draw": "draw >= 0 AND draw < 1"},
+    statistics=("doc_id", "source"),
+)
+
+AUDIT_SAMPLES = Contract(
+    name="audit_samples",
+    version=1,
+    comment="Documents for people to read: a fixed number by rule, source and side, drawn by hash",
+    key=("policy", "step", "rule", "side", "doc_id"),
+    partitioned_by=("policy", "step"),
+    columns=(
+        _DOC_ID,
+        _SOURCE,
+        Column("rule", "STRING", "The rule that drops the document; empty for kept documents, which pass all"),
+        Column("side", "STRING", "dropped or kept"),
+        Column("value", "STRING", "For dropped documents: the values that the rule looked at, as JSON", nullable=True),
+        Column("limit", "STRING", "For dropped documents: what the rule asks for", nullable=True),
+        *_STEP_COLUMNS,
+        _BATCH,
+    ),
+    checks={"side": "side IN ('dropped', 'kept')"},
+    statistics=("doc_id", "source", "rule", "side"),
+)
+
+VERDICTS = Contract(
+    name="verdicts",
+    version=1,
+    comment="What people who read sampled documents say of them",
+    key=("policy", "step", "rule", "side", "doc_id", "judge"),
+    partitioned_by=("policy", "step"),
+    columns=(
+        _DOC_ID,
+        _SOURCE,
+        Column("rule", "STRING", "As in audit_samples"),
+        Column("side", "STRING", "dropped or kept"),
+        Column("verdict", "STRING", "good: belongs into the corpus; bad: does not"),
+        Column("judge", "STRING", "Who says so"),
+        Column("judged_at", "TIMESTAMP", "UTC"),
+        Column("policy", "STRING", "Set of decisions"),
+        Column("step", "STRING", "Name of the step in the settings' decide list"),
+    ),
+    checks={"verdict": "verdict IN ('good', 'bad')", "side": "side IN ('dropped', 'kept')"},
+    statistics=("doc_id", "source", "rule", "side"),
+)
+
 _COUNT = "STRUCT<source: STRING, outcome: STRING, reason: STRING, documents: BIGINT, tokens: BIGINT, bytes: BIGINT>"
 
 RUNS = Contract(
@@ -267,7 +334,19 @@ VALIDATIONS = Contract(
 
 CONTRACTS: dict[str, Contract] = {
     contract.name: contract
-    for contract in (DOCUMENTS, REJECTS, ANNOTATIONS, DECISIONS, NEAR_DEDUP_INDEX, SELECTION, RUNS, VALIDATIONS)
+    for contract in (
+        DOCUMENTS,
+        REJECTS,
+        ANNOTATIONS,
+        DECISIONS,
+        NEAR_DEDUP_INDEX,
+        DRAWS,
+        AUDIT_SAMPLES,
+        VERDICTS,
+        SELECTION,
+        RUNS,
+        VALIDATIONS,
+    )
 }
 """All contracts by table name. Annotation tables of later passes (``annotations_*``) share the annotations contract."""
 

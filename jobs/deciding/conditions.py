@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import NumericType
 
 from jobs.deciding.annotated import without_strings
 from jobs.runtime.errors import SettingsError
@@ -34,10 +35,9 @@ def check_conditions(frame: DataFrame, conditions: Sequence[tuple[str, str]]) ->
     """
     problems = []
     for label, condition in conditions:
-        unsteady = _UNSTEADY.search(without_strings(condition))
+        unsteady = _unsteady(condition)
         if unsteady:
-            name = unsteady.group(1) or unsteady.group(2)
-            problems.append(f"{label}: '{condition}' can't be used: {name} does not give the same every time")
+            problems.append(f"{label}: '{condition}' can't be used: {unsteady} does not give the same every time")
             continue
         try:
             kind = frame.select(F.expr(condition).alias("outcome")).schema.fields[0].dataType.simpleString()
@@ -49,3 +49,36 @@ def check_conditions(frame: DataFrame, conditions: Sequence[tuple[str, str]]) ->
             problems.append(f"{label}: '{condition}' can't be used: {str(error).splitlines()[0]}")
     if problems:
         raise SettingsError(problems)
+
+
+def check_values(frame: DataFrame, values: Sequence[tuple[str, str]], *, numeric: bool) -> None:
+    """Refuse SQL for a value of each row that can't be used; all problems at once.
+
+    Args:
+        frame: Has the columns that the SQL may name.
+        values: (what it is called in the message, SQL).
+        numeric: Whether it must give a number.
+
+    Raises:
+        SettingsError: see ``check_conditions``; also for what gives no number where one is needed.
+    """
+    problems = []
+    for label, value in values:
+        unsteady = _unsteady(value)
+        if unsteady:
+            problems.append(f"{label}: '{value}' can't be used: {unsteady} does not give the same every time")
+            continue
+        try:
+            kind = frame.select(F.expr(value).alias("value")).schema.fields[0].dataType
+            frame.where(F.expr(value).isNotNull()).schema  # noqa: B018 - a filter may not look at other rows
+            if numeric and not isinstance(kind, NumericType):
+                problems.append(f"{label}: '{value}' gives {kind.simpleString()}, not a number")
+        except PySparkException as error:
+            problems.append(f"{label}: '{value}' can't be used: {str(error).splitlines()[0]}")
+    if problems:
+        raise SettingsError(problems)
+
+
+def _unsteady(expression: str) -> str | None:
+    found = _UNSTEADY.search(without_strings(expression))
+    return (found.group(1) or found.group(2)) if found else None

@@ -80,15 +80,24 @@ def exact_cuts(
     return _sorted_cuts(active, ranges, spark)
 
 
-def before_cut(frame: DataFrame, cuts: DataFrame) -> DataFrame:
-    """``frame`` with ``taken``: whether a document comes before its stratum's cut; true where there is no cut."""
-    first = F.greatest(F.lit(-LARGEST), F.least(F.lit(LARGEST), "first"))
-    second = F.greatest(F.lit(-LARGEST), F.least(F.lit(LARGEST), "second"))
-    before = (first < F.col("cut_first")) | (
-        (first == F.col("cut_first"))
-        & ((second < F.col("cut_second")) | ((second == F.col("cut_second")) & (F.col("doc_id") < F.col("cut_doc_id"))))
+def before_cut(
+    frame: DataFrame, cuts: DataFrame, *, stratum: str = "stratum", first: str = "first", second: str = "second"
+) -> DataFrame:
+    """``frame`` with ``taken``: whether a document comes before its stratum's cut; true where there is no cut.
+
+    Args:
+        frame: ``doc_id``, and the columns that the other arguments name.
+        cuts: See ``exact_cuts``.
+        stratum: Column of the stratum; NULL: of none, so it is taken.
+        first: Column of the first axis.
+        second: Column of the second axis.
+    """
+    one, two = (F.greatest(F.lit(-LARGEST), F.least(F.lit(LARGEST), F.col(name))) for name in (first, second))
+    before = (one < F.col("cut_first")) | (
+        (one == F.col("cut_first"))
+        & ((two < F.col("cut_second")) | ((two == F.col("cut_second")) & (F.col("doc_id") < F.col("cut_doc_id"))))
     )
-    joined = frame.join(F.broadcast(cuts), ["stratum"], "left")
+    joined = frame.join(F.broadcast(cuts.withColumnRenamed("stratum", stratum)), [stratum], "left")
     taken = F.coalesce(before, F.col("cut_doc_id").isNull())
     return joined.withColumn("taken", taken).drop("cut_first", "cut_second", "cut_doc_id")
 

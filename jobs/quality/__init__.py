@@ -1,0 +1,1 @@
+"""Parts of quality_filter: its settings, the judging of documents, samples for people to read, the preview."""

@@ -183,6 +183,15 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--limit", type=int, default=20, help="candidates to show for a step (default: 20)")
     _common(explain, _explain)
 
+    audit = commands.add_parser("audit", help="documents to read, and what readers' verdicts say of the rules")
+    _settings_arguments(audit)
+    audit.add_argument("--step", help="quality_filter step (default: all)")
+    audit.add_argument("--output", metavar="FILE", help="write the sampled documents as JSONL, to be given verdicts")
+    audit.add_argument("--read", metavar="FILE", help="read such a file with verdicts: good or bad")
+    audit.add_argument("--judge", default="someone", help="whose verdicts they are (default: someone)")
+    audit.add_argument("--characters", type=int, default=2000, help="of each text to write (default: 2000)")
+    _common(audit, _audit)
+
     demo = commands.add_parser("demo-corpus", help="write a synthetic corpus with planted, known truth")
     demo.add_argument("folder", help="folder to write")
     demo.add_argument("--documents", type=int, help="how many documents (default: 10,000)")
@@ -372,6 +381,17 @@ def _explain(options: argparse.Namespace) -> int:
     from jobs.explain import print_explanation
 
     return print_explanation(_resolved(options).settings, options.doc_id, options.limit, options.json)
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from jobs.audit import print_audit
+
+    if options.output and options.read:
+        raise SettingsError("weir audit either writes (--output) or reads (--read)")
+    settings = _resolved(options).settings
+    return print_audit(
+        settings, options.step, options.output, options.read, options.judge, options.characters, options.json
+    )
 
 
 def _demo_corpus(options: argparse.Namespace) -> int:

@@ -106,19 +106,27 @@ def send_files(spark: SparkSession, files: Mapping[str, str]) -> None:
         spark: The session.
         files: Path -> name among the sent files (``SparkFiles``). A name must always mean the same content.
     """
-    if not files or (not is_connect(spark) and re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master))):
+    if not files or all_on_this_machine(spark):
         return
     for path, name in files.items():
-        # Spark calls a file as its path ends; the link stays as long as the driver, which serves the file to executors.
-        link = Path(_link_folder()) / name
-        if not link.exists():
-            link.symlink_to(os.path.abspath(path))
-        spark.addArtifact(str(link), file=True)
+        # Spark calls a file as its path ends. It is a copy, for executors that join later fetch it then from the driver,
+        # and every task fails if it has changed meanwhile.
+        copy = Path(_sent_folder()) / name
+        if not copy.exists():
+            unfinished = copy.with_name(f".{name}")
+            shutil.copyfile(path, unfinished)
+            unfinished.rename(copy)
+        spark.addArtifact(str(copy), file=True)
+
+
+def all_on_this_machine(spark: SparkSession) -> bool:
+    """Whether tasks run on the driver's machine alone, and so see its files."""
+    return not is_connect(spark) and re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)) is not None
 
 
 @functools.cache
-def _link_folder() -> str:
-    folder = tempfile.mkdtemp(prefix="weir-files-")
+def _sent_folder() -> str:
+    folder = tempfile.mkdtemp(prefix="weir-sent-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 

@@ -1,11 +1,11 @@
-"""All jobs, in the order in which a pipeline runs them. A new one is a module of its own and one line here."""
+"""All jobs, in the order in which a pipeline runs them, and those outside of it. A new one is a module of its own and one line here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jobs import annotate, eligibility, exact_dedup, ingest, near_dedup, quality_filter, validate
+from jobs import annotate, eligibility, exact_dedup, ingest, near_dedup, quality_filter, train_classifier, validate
 from jobs import select as selection
 from jobs.runtime.job import Job
 
@@ -20,7 +20,9 @@ DECIDERS: dict[str, Job] = {
     "near_dedup": near_dedup.JOB,
 }
 AFTER_DECIDING = (selection.JOB, validate.JOB)
-JOBS: dict[str, Job] = {job.name: job for job in (*BEFORE_DECIDING, *DECIDERS.values(), *AFTER_DECIDING)}
+OUTSIDE = (train_classifier.JOB,)
+"""What a run leaves out: a model is trained when somebody asks for it."""
+JOBS: dict[str, Job] = {job.name: job for job in (*BEFORE_DECIDING, *DECIDERS.values(), *AFTER_DECIDING, *OUTSIDE)}
 
 
 def job_of_step(settings: Settings, step: str) -> Job:

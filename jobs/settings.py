@@ -13,6 +13,7 @@ from jobs.near_dedup import NearDedupSettings
 from jobs.quality_filter import QualityFilterSettings
 from jobs.runtime.models import NAME, SettingsModel, SourceSettings, SparkSettings
 from jobs.select import SelectSettings
+from jobs.training.settings import Classifiers
 from jobs.validate import ValidateSettings
 from schemas.tables import DOCUMENTS
 from udfs.annotators.exact_key import ExactKeySettings
@@ -75,6 +76,7 @@ class Settings(SettingsModel):
         description="Deciding steps, in order; each sees the survivors of the earlier ones",
     )
     select: SelectSettings = Field(default_factory=SelectSettings, description="How decisions are consolidated")
+    train: Classifiers = Field(default_factory=dict, description="Classifiers to train, by name; outside the pipeline")
     validate_: ValidateSettings = Field(default_factory=ValidateSettings, alias="validate", description="The gates")
     spark: SparkSettings = Field(default_factory=SparkSettings, description="The session")
 

@@ -152,7 +152,9 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(job.name, help=job.summary)
         _settings_arguments(command)
         _run_arguments(command)
-        command.add_argument("--step", help="for deciding jobs: the step's name (default: all steps of this kind)")
+        command.add_argument(
+            "--step", help="for deciding jobs: the step's name; for train-classifier: the model's (default: all)"
+        )
         _common(command, _job)
         command.set_defaults(job=job.name)
 
@@ -270,12 +272,17 @@ def _job(options: argparse.Namespace) -> int:
     if options.step is not None:
         if options.step not in steps:
             raise SettingsError(
-                f"{job.name} has no step '{options.step}' in the setting 'decide'; "
+                f"{job.name} has no step '{options.step}' in the settings; "
                 f"it has: {', '.join(filter(None, steps)) or 'none'}"
             )
         steps = [options.step]
     if not steps:
-        raise SettingsError(f"the setting 'decide' has no {job.record_name} step, so there is nothing to do")
+        where = (
+            "'train' names no classifier"
+            if job.name == "train-classifier"
+            else f"'decide' has no {job.record_name} step"
+        )
+        raise SettingsError(f"the setting {where}, so there is nothing to do")
     return _execute(options, resolved, [(job, step) for step in steps], funnel=False)
 
 

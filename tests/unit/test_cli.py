@@ -49,7 +49,7 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
 
 def test_there_is_a_command_for_every_job_and_everything_one_looks_at() -> None:
-    assert set(parsers()) == {*JOBS, "init", "run", "settings", "runs", "show", "explain", "demo-corpus", "demo"}
+    assert set(parsers()) == {*JOBS, "init", "run", "settings", "runs", "show", "explain", "audit", "demo-corpus", "demo"}
 
 
 def test_every_command_has_help() -> None:
@@ -107,7 +107,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "--run-id", "{{ ds }}"], "scheduler's template that was not filled in"),
         (
             ["exact-dedup", "--step", "nosuch"],
-            "exact-dedup has no step 'nosuch' in the setting 'decide'; it has: exact_dedup",
+            "exact-dedup has no step 'nosuch' in the settings; it has: exact_dedup",
         ),
         (["quality-filter"], "the setting 'decide' has no"),
     ],

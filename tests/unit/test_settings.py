@@ -254,7 +254,7 @@ def test_rules_of_a_quality_filter() -> None:
     assert "rule name(s) used twice: a" in refused(**rules({"name": "a", "keep": "x"}, {"name": "a", "keep": "y"}))
     assert "rules.0.keep" in refused(**rules({"name": "a", "keep": ""}))
     assert "rules.0.name" in refused(**rules({"name": "a b", "keep": "x"}))
-    assert "quality_filter.rules" in refused(**rules())
+    assert "a quality_filter needs rules or presets" in refused(**rules())
     assert "on_null" in refused(**rules({"name": "a", "keep": "x", "on_null": "maybe"}))
 
 

@@ -49,7 +49,18 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
 
 def test_there_is_a_command_for_every_job_and_everything_one_looks_at() -> None:
-    assert set(parsers()) == {*JOBS, "init", "run", "settings", "runs", "show", "explain", "audit", "demo-corpus", "demo"}
+    assert set(parsers()) == {
+        *JOBS,
+        "init",
+        "run",
+        "settings",
+        "runs",
+        "show",
+        "explain",
+        "audit",
+        "demo-corpus",
+        "demo",
+    }
 
 
 def test_every_command_has_help() -> None:

@@ -5,13 +5,14 @@ The preparation is the same where a classifier is trained and where it is applie
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from udfs.arrow_text import Texts
+from udfs.arrow_text import Texts, text_array, text_buffers
 
 NO_TEXT_TO_SCORE = "no_text_to_score"
 """Why a text has no score: it holds no letter of any script. A classifier would still answer, and with confidence:
@@ -22,6 +23,10 @@ SCORE_DECIMALS = 6
 
 END_OF_LINE = "</s>"
 LABEL_PREFIX = "__label__"
+BROKEN_UP = {END_OF_LINE: "< /s>", LABEL_PREFIX: "_label_"}
+
+SPACES = bytes.maketrans(b"\n", b" ")
+SPACES_AND_LOWER_CASE = bytes.maketrans(b"\n" + string.ascii_uppercase.encode(), b" " + string.ascii_lowercase.encode())
 
 Predict = Callable[[list[str]], tuple[list[list[str]], list[list[float]]]]
 """Prepared texts to their labels, most probable first, and the labels' probabilities."""
@@ -44,16 +49,25 @@ def prepared(texts: Texts, *, fold_case: bool, characters: int | None) -> pa.Arr
     Returns:
         n strings (``large_string``); null where the text is null.
     """
-    found = texts if isinstance(texts, pa.Array) else pa.concat_arrays(texts.chunks or [pa.array([], texts.type)])
+    found = pa.chunked_array(texts).combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     found = found.cast(pa.large_string())
-    longest = pc.max(pc.binary_length(found)).as_py() or 0
-    if characters is not None and longest > characters:
-        found = pc.utf8_slice_codeunits(found, 0, characters)
-    found = pc.replace_substring(found, "\n", " ")
-    if fold_case:
-        found = pc.utf8_lower(found)
-    found = pc.replace_substring(found, END_OF_LINE, "< /s>")
-    return pc.replace_substring(found, LABEL_PREFIX, "_label_")
+    if characters is not None:
+        longer = pc.fill_null(pc.greater(pc.binary_length(found), characters), False)  # in bytes: at least those
+        if pc.any(longer).as_py():
+            found = pc.replace_with_mask(found, longer, pc.utf8_slice_codeunits(found.filter(longer), 0, characters))
+    held, offsets, valid = text_buffers(found)
+    read = held[offsets[0] : offsets[-1]].tobytes()
+    in_ascii = read.isascii()
+    # One pass over all bytes instead of one per replacement: beside a small model these cost a fifth of the time.
+    read = read.translate(SPACES_AND_LOWER_CASE if fold_case and in_ascii else SPACES)
+    copies = text_array(np.frombuffer(read, np.uint8), offsets - offsets[0], valid, like=pa.large_string())
+    if fold_case and not in_ascii:
+        copies = pc.utf8_lower(copies)
+        read = text_buffers(copies).values.tobytes()
+    for mark, instead in BROKEN_UP.items():
+        if mark.encode() in read:
+            copies = pc.replace_substring(copies, mark, instead)
+    return copies
 
 
 def can_be_scored(texts: pa.Array) -> pa.BooleanArray:

@@ -10,7 +10,7 @@ from jobs.runtime.display import print_table
 
 BENCHMARKS = (
     "demo_corpus", "kernels", "signature", "tokens", "exact_dedup", "near_dedup", "near_growth", "near_incremental",
-    "near_hot",
+    "near_hot", "annotators",
 )  # fmt: skip
 
 

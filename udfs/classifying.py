@@ -57,12 +57,13 @@ def prepared(texts: Texts, *, fold_case: bool, characters: int | None) -> pa.Arr
             found = pc.replace_with_mask(found, longer, pc.utf8_slice_codeunits(found.filter(longer), 0, characters))
     held, offsets, valid = text_buffers(found)
     read = held[offsets[0] : offsets[-1]].tobytes()
-    in_ascii = read.isascii()
     # One pass over all bytes instead of one per replacement: beside a small model these cost a fifth of the time.
-    read = read.translate(SPACES_AND_LOWER_CASE if fold_case and in_ascii else SPACES)
+    in_ascii = read.isascii()
+    read = read.translate(SPACES_AND_LOWER_CASE if fold_case else SPACES)
     copies = text_array(np.frombuffer(read, np.uint8), offsets - offsets[0], valid, like=pa.large_string())
     if fold_case and not in_ascii:
-        copies = pc.utf8_lower(copies)
+        wider = pc.fill_null(pc.less(pc.utf8_length(copies), pc.binary_length(copies)), False)
+        copies = pc.replace_with_mask(copies, wider, pc.utf8_lower(copies.filter(wider)))
         read = text_buffers(copies).values.tobytes()
     for mark, instead in BROKEN_UP.items():
         if mark.encode() in read:

@@ -98,6 +98,10 @@ class InfeasiblePlan(WeirError):
     exit_code = 5
 
 
+class ProxyRunsInsufficient(InfeasiblePlan):
+    """Recorded proxy runs are too few, too alike or too noisy for a mixture to be proposed from them."""
+
+
 class RetryLater(WeirError):
     """Another run changed the same table at the same time; nothing of this run was lost, run it again."""
 

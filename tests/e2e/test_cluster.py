@@ -16,6 +16,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from tests.e2e import judging
 from tests.e2e.conftest import Demo
 from tests.e2e.helpers import HOME, QUICK_JAVA, SMALL_SPARK, Done, digests, finish, rows_of, start, weir
 
@@ -123,20 +124,25 @@ def on_cluster(demo: Demo, home: Path, master: str | None) -> list[str]:
 
 @pytest.mark.cluster
 def test_a_cluster_gives_the_same_content_as_one_machine(demo: Demo, master: str, tmp_path: Path) -> None:
-    """ingest through spark-submit, then the whole run through ``weir`` under the same run id: it goes on with annotate."""
+    """ingest through spark-submit, then the whole run through ``weir`` under the same run id: it goes on with annotate.
+
+    The run judges documents with models that only the driver's folder has.
+    """
     demo.done.expect(0)
+    judging.write_models(tmp_path)
     submitted = spark_submit(
         tmp_path, "--master", master, HOME / "jobs" / "ingest.py", *on_cluster(demo, tmp_path, None),
-        "--run-id", "r1", "--json",
+        *judging.assignments(), "--run-id", "r1", "--json",
     ).expect(0)  # fmt: skip
     assert submitted.json["jobs"][0]["status"] == "done"
-    arguments = ["run", *on_cluster(demo, tmp_path, master), "--run-id", "r1", "--json"]
+    arguments = ["run", *on_cluster(demo, tmp_path, master), *judging.assignments(), "--run-id", "r1", "--json"]
     whole = weir(*arguments, cwd=tmp_path, environment={"PYSPARK_PYTHON": sys.executable}).expect(0)
     assert [job["status"] for job in whole.json["jobs"]] == ["already done", *["done"] * 7]
     assert digests(tmp_path / "warehouse") == digests(demo.warehouse)
     counts = [rows_of(home, "runs", "job", "step", "counts") for home in (tmp_path / "warehouse", demo.warehouse)]
     there, here = ({(r["job"], r["step"]): r["counts"] for r in rows} for rows in counts)
     assert there == here
+    assert judging.differing(tmp_path / "warehouse", tmp_path) == []
     assert not (tmp_path / "warehouse" / "scratch").exists()
 
 

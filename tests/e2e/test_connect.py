@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import judging
 from tests.e2e.conftest import Demo
 from tests.e2e.helpers import digests, rows_of, weir
 
@@ -13,10 +14,13 @@ pytestmark = pytest.mark.xdist_group("demo")
 
 
 def test_a_connect_server_gives_the_same_content(demo: Demo, tmp_path: Path) -> None:
-    done = weir("run", *demo.settings(tmp_path, master=None, remote="local[2]"), "--run-id", "r1", "--json").expect(0)
+    judging.write_models(tmp_path)
+    given = [*demo.settings(tmp_path, master=None, remote="local[2]"), *judging.assignments()]
+    done = weir("run", *given, "--run-id", "r1", "--json", cwd=tmp_path).expect(0)
     assert done.json["status"] == "done"
     assert digests(tmp_path / "warehouse") == digests(demo.warehouse)
     counts = [rows_of(home, "runs", "job", "step", "counts") for home in (tmp_path / "warehouse", demo.warehouse)]
     there, here = ({(r["job"], r["step"]): r["counts"] for r in rows} for rows in counts)
     assert there == here
+    assert judging.differing(tmp_path / "warehouse", tmp_path) == []
     assert not (tmp_path / "warehouse" / "scratch").exists()

@@ -25,7 +25,8 @@ from jobs.near_dedup import NearDedupSettings, minhash_of
 from jobs.registry import job_of_step
 from jobs.runtime.display import print_table
 from jobs.runtime.errors import InputContractError
-from jobs.runtime.job import Context, looking_context
+from jobs.runtime.job import Context
+from jobs.runtime.looking import looking_context
 from jobs.runtime.session import JOB_CONF, configured, get_session, stop_own_session
 from jobs.runtime.tables import Pinned, TableRef, latest_version
 from udfs.lsh import s_curve

@@ -44,7 +44,8 @@ def judged(
 
     Returns:
         The candidates with ``#reason`` (of the first rule that fails; NULL: kept), ``#failing`` (all of them, with
-        values and limits) and ``#drawn`` (probability and draw by each keep_probability rule).
+        values and limits), ``#drawn`` (probability and draw by each keep_probability rule), and by the rules' places
+        ``#reasons`` (NULL: the rule keeps it) and ``#unknown`` (whether the rule is for it, but its value NULL or NaN).
 
     Raises:
         SettingsError: for SQL that can't be used, see ``check_conditions``.
@@ -55,9 +56,11 @@ def judged(
     given = list(candidates.columns)
     reasons: list[str] = []
     drawn: list[Column] = []
+    unknown: list[Column] = []
     for number, rule in enumerate(rules):
         column = f"#reason{number}"
         applies = F.coalesce(F.expr(rule.where), F.lit(False)) if rule.where else F.lit(True)
+        unknown.append(applies & F.coalesce(_unknown(candidates, rule), F.lit(True)))
         limit: Column = F.lit(rule.limit)
         if rule.keep_best is not None:
             ranked = applies & ~F.coalesce(_unknown(candidates, rule), F.lit(True))
@@ -95,6 +98,8 @@ def judged(
         F.coalesce(*[F.col(column) for column in reasons], F.lit(None).cast("string")).alias("#reason"),
         F.array_compact(F.array(*failing)).cast(FAILING).alias("#failing"),
         (F.array_compact(F.array(*drawn)) if drawn else F.array()).cast(DRAWN).alias("#drawn"),
+        F.array(*[F.col(column) for column in reasons]).alias("#reasons"),
+        F.array(*unknown).alias("#unknown"),
     )
 
 

@@ -155,6 +155,16 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--step", help="for deciding jobs: the step's name; for train-classifier: the model's (default: all)"
         )
+        if job.name == "quality-filter":
+            command.add_argument(
+                "--preview", action="store_true", help="show what each threshold would keep; write nothing"
+            )
+            command.add_argument(
+                "--sample", type=int, metavar="N", help="with --preview: documents to look at (default: 100,000)"
+            )
+            command.add_argument(
+                "--budget-tokens", type=int, metavar="N", help="with --preview: tokens that training will read"
+            )
         _common(command, _job)
         command.set_defaults(job=job.name)
 
@@ -283,7 +293,18 @@ def _job(options: argparse.Namespace) -> int:
             else f"'decide' has no {job.record_name} step"
         )
         raise SettingsError(f"the setting {where}, so there is nothing to do")
+    if getattr(options, "preview", False):
+        return _preview(options, resolved.settings, steps)
+    if getattr(options, "sample", None) is not None or getattr(options, "budget_tokens", None) is not None:
+        raise SettingsError("--sample and --budget-tokens go with --preview")
     return _execute(options, resolved, [(job, step) for step in steps], funnel=False)
+
+
+def _preview(options: argparse.Namespace, settings: Settings, steps: Sequence[str]) -> int:
+    from jobs.preview import SAMPLE, PreviewOptions, print_previews
+
+    wanted = PreviewOptions(SAMPLE if options.sample is None else options.sample, options.budget_tokens)
+    return print_previews(settings, steps, wanted, options.json)
 
 
 def _execute(options: argparse.Namespace, resolved: Resolved[Settings], plan: list[Any], funnel: bool) -> int:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs import __version__
 from jobs.runtime import session as sessions
 from jobs.runtime.digest import content_digest
-from jobs.runtime.errors import InputContractError, ReconciliationError, RetryLater, RunRefused, WeirError
+from jobs.runtime.errors import ReconciliationError, RetryLater, RunRefused, WeirError
 from jobs.runtime.failures import reason_of, translate
 from jobs.runtime.inputs import Input, pinned_before, pinned_now
 from jobs.runtime.layers import canonical_json, fingerprint
@@ -165,24 +165,6 @@ class Context:
             return content_digest(frame, key, *others)
 
 
-def looking_context(spark: SparkSession, settings: Settings, job: Job, step: str) -> Context:
-    """A context on what a step's newest finished run read, to look at; nothing may be written with it.
-
-    Raises:
-        InputContractError: if no run of the step has finished under this policy.
-    """
-    runs = RunTable(spark, settings.warehouse)
-    record = runs.latest_done(job.record_name, step, settings.policy)
-    if record is None:
-        raise InputContractError(
-            f"step '{step}' has not decided yet under policy '{settings.policy}'",
-            remedy="Run it first: weir run, or weir " + job.name,
-        )
-    inputs = _pin_inputs(spark, job, settings, step, record)
-    scratch = Scratch(spark, settings.warehouse, "", job.record_name)
-    return Context(spark, settings, job, step, "", "", inputs, scratch, Progress(job.name), runs)
-
-
 def run_job(
     spark: SparkSession,
     job: Job,
@@ -239,7 +221,7 @@ def run_job(
                 sha,
             )
         keep_pins = not fresh and (record.status == "started" or bool(record.outputs))
-        inputs = _pin_inputs(spark, job, settings, step, record if keep_pins else None)
+        inputs = pin_inputs(spark, job, settings, step, record.inputs if keep_pins else None)
         record.inputs = [{"name": name, "version": pinned.version} for name, pinned in inputs.items()]
         record.cores = sessions.session_cores(spark)
         attempt = secrets.token_hex(8)  # names no output and decides nothing but who cleans up
@@ -275,7 +257,7 @@ def run_job(
 
         def repin() -> None:
             context.inputs.clear()
-            context.inputs.update(_pin_inputs(spark, job, settings, step, None))
+            context.inputs.update(pin_inputs(spark, job, settings, step, None))
             record.inputs = [{"name": name, "version": pinned.version} for name, pinned in context.inputs.items()]
             runs.replace(record)
 
@@ -359,11 +341,12 @@ def reconcile(job: str, counts: Sequence[Count]) -> None:
         raise ReconciliationError(f"{job} does not add up:\n" + "\n".join(f"  - {p}" for p in problems))
 
 
-def _pin_inputs(
-    spark: SparkSession, job: Job, settings: Settings, step: str, record: RunRecord | None
+def pin_inputs(
+    spark: SparkSession, job: Job, settings: Settings, step: str, recorded: Sequence[Mapping[str, Any]] | None
 ) -> dict[str, Pinned]:
-    if record is not None:
-        return pinned_before(spark, settings.warehouse, job.inputs(settings, step, []), record.inputs)
+    """The job's inputs at the versions that a record lists, or at the newest ones."""
+    if recorded is not None:
+        return pinned_before(spark, settings.warehouse, job.inputs(settings, step, []), recorded)
     annotations = list_tables(spark, settings.warehouse, "annotations")
     return pinned_now(spark, settings.warehouse, job.inputs(settings, step, annotations))
 

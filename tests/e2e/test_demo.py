@@ -64,6 +64,18 @@ def test_runs_show_and_settings_tell_what_there_is(demo: Demo) -> None:
     assert "demo.yaml" in lines["sources.books.priority"]
 
 
+def test_a_preview_shows_what_a_step_keeps_and_writes_nothing(demo: Demo) -> None:
+    """As users call it; the step has run here before, so that what it kept is known."""
+    before = {str(file) for file in demo.warehouse.rglob("*")}
+    done = weir("quality-filter", *demo.settings(demo.folder), "--preview", "--budget-tokens", "1000000", "--json")
+    (found,) = done.expect(0).json["previews"]
+    assert {str(file) for file in demo.warehouse.rglob("*")} == before
+    (kept,) = [r["documents_kept"] for r in rows_of(demo.warehouse, "runs") if r["job"] == "quality_filter"]
+    everything = found["all_rules"][0]
+    assert everything["documents"] == kept and everything["epochs"] == pytest.approx(1e6 / everything["tokens"])
+    assert {entry["rule"] for entry in found["thresholds"]} == {"too_short", "symbol_soup", "long_token"}
+
+
 def test_demo_corpus_writes_the_same_bytes_for_the_same_seed(demo: Demo, tmp_path: Path) -> None:
     """The command alone, into another folder: what the demo generated, file for file."""
     weir("demo-corpus", tmp_path, "--documents", str(DOCUMENTS)).expect(0)

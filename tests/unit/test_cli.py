@@ -63,6 +63,16 @@ def test_there_is_a_command_for_every_job_and_everything_one_looks_at() -> None:
     }
 
 
+def test_options_of_the_preview_go_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without it they would be passed over, and the step would run."""
+    step = '--set=decide=[{"quality_filter": {"rules": [{"name": "r", "keep": "bytes > 1"}]}}]'
+    for option in ("--sample=10", "--budget-tokens=10"):
+        assert cli.main(["quality-filter", step, option]) == 2
+        assert "--sample and --budget-tokens go with --preview" in capsys.readouterr().err
+    assert cli.main(["quality-filter", step, "--preview", "--sample=0"]) == 2
+    assert "--sample is 0; it must be from 1" in capsys.readouterr().err
+
+
 def test_every_command_has_help() -> None:
     parser = cli._parser()
     (commands,) = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
